@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * minl2r.h - crash-consistent transactions on byte-addressable persistent memory (PM).
+ *
+ * A pool is one file (or device) mapped into memory. A transaction changes any set of byte
+ * ranges and blocks of it; after a crash at any instant, opening the pool shows all of the
+ * transaction or none of it.
+ *
+ *     struct minl2r_pool *pool;
+ *     struct minl2r_tx *tx;
+ *
+ *     if (minl2r_pool_open("/mnt/pmem/counter", "counter", NULL, &pool) < 0)
+ *         errx(1, "%s", minl2r_errormsg());
+ *     const struct counter *c = minl2r_root(pool, sizeof(*c));
+ *     uint64_t hits = c->hits + 1;
+ *     minl2r_tx_begin(pool, &tx);
+ *     minl2r_tx_write(tx, &c->hits, &hits, sizeof(hits));
+ *     minl2r_tx_commit(tx);
+ *     minl2r_pool_close(pool);
+ *
+ * Contract, for every call unless it says otherwise:
+ *
+ *   Sizes and offsets   are bytes. An offset counts from the start of the pool; 0 = none.
+ *   Returns             0, or a negative errno; minl2r_errormsg() then says what and where.
+ *   Pointers into PM    are pointers to const: change them through a transaction.
+ *   Isolation           is the caller's: what a running transaction reads or changes, no
+ *                       other thread changes (as with libpmemobj; use your own locks).
+ *   Threads             a pool may be used by many threads; a transaction by the thread
+ *                       that began it. One thread may have several transactions open.
+ *   Fork                a child may only close the pool; every other call is -EPERM there.
+ *   Space               what can fail for want of space or memory fails before commit.
+ *   Poisoned pools      when the medium fails (-EIO, msync mode only) every later change is
+ *                       -EIO until the pool is opened again; it then shows old or new.
+ *
+ * "Cost" counts fences that have something to wait for: they are what a commit costs.
+ *
+ * Method: H. K. Lee, J. Kim, D. H. Kang, Y. I. Eom, "Minimizing consistency-control overhead
+ * with rollback-recovery for storage class memory", IMCOM 2015.
+ */
+#ifndef MINL2R_H
+#define MINL2R_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MINL2R_MAJOR 1
+#define MINL2R_MINOR 0
+
+struct minl2r_pool;
+struct minl2r_tx;
+
+/* ---- Limits ------------------------------------------------------------------------ */
+
+#define MINL2R_POOL_SIZE_MIN ((uint64_t)1 << 20)
+#define MINL2R_POOL_SIZE_MAX ((uint64_t)1 << 46)
+#define MINL2R_LAYOUT_MAX 63 /* characters of a layout name, without the final NUL */
+#define MINL2R_LANES_MAX 1023
+#define MINL2R_LANES_DEFAULT 32
+#define MINL2R_BLOCK_SIZE_MIN 512
+#define MINL2R_BLOCK_SIZE_MAX 65536
+#define MINL2R_BLOCK_SIZE_DEFAULT 4096
+#define MINL2R_LOG_SIZE_MIN 4096
+#define MINL2R_LOG_SIZE_DEFAULT 16384
+
+/* ---- Errors and version ------------------------------------------------------------ */
+
+/*
+ * The message of this thread's last failed call: one line, without a newline, never NULL.
+ * Valid until the thread's next failing call.
+ */
+const char *minl2r_errormsg(void);
+
+/*
+ * NULL if a program compiled against `major`.`minor` can use this library, else the reason:
+ * minl2r_check_version(MINL2R_MAJOR, MINL2R_MINOR).
+ */
+const char *minl2r_check_version(unsigned major, unsigned minor);
+
+/* ---- Pools -------------------------------------------------------------------------- */
+
+/*
+ * What keeps the bytes, from the least to the most that it promises. Decided per mapping;
+ * minl2r_pool_info() tells the reason.
+ */
+enum minl2r_medium {
+    MINL2R_EMULATED = 1, /* tmpfs: survives a killed process, not a power loss */
+    MINL2R_FILE = 2,     /* ordinary file: each ordering point is an msync */
+    MINL2R_DAX = 3,      /* PM mapped with MAP_SYNC: cache lines are flushed */
+    MINL2R_EADR = 4,     /* PM whose persistence domain includes the CPU caches */
+};
+
+/* "emulated", "file", "dax" or "eadr". */
+const char *minl2r_medium_name(enum minl2r_medium medium);
+
+/* Thresholds of pointer logging, for minl2r_options.pointer_threshold. */
+#define MINL2R_POINTER_HALF 0            /* from half of a block on: the paper's rule */
+#define MINL2R_POINTER_ALWAYS 1          /* from the first byte on */
+#define MINL2R_POINTER_NEVER 0xffffffffu /* data logging only */
+
+/*
+ * Options of create and open. All zero means: the defaults. `require` is read by both; the
+ * rest is fixed when a pool is created, and ignored by open.
+ */
+struct minl2r_options {
+    enum minl2r_medium require; /* refuse a lesser medium with -ENOTSUP; 0: take any */
+    uint32_t block_size;        /* bytes; power of two from 512 to 65536; 0: 4096 */
+    uint32_t lanes;             /* transactions that may log at once; 0: by pool size */
+    uint32_t log_size;          /* bytes of log a lane has before it grows; 0: 16384 */
+    uint32_t pointer_threshold; /* changed bytes of a block from which on it is swapped */
+    uint32_t spare_blocks;      /* blocks that tx_alloc leaves for logs and swaps, so that
+                                   a full pool can still be changed; 0: by pool size */
+    uint32_t mode;              /* permission bits of the new file; 0: 0600 */
+    uint32_t reserved[9];       /* zero */
+};
+
+/*
+ * Creates the pool file `path` of `size` bytes (rounded down to whole blocks), with its
+ * space allocated, and opens it. `layout` names what the program keeps in it; opening with
+ * another name fails. `options` may be NULL. A character device (device DAX) must exist; its
+ * size is used where `size` is 0.
+ *
+ * Crash:   before it returns, the file may be left behind, and opening it is -EUCLEAN.
+ * Errors:  -EEXIST, -EINVAL, -ENOSPC, -ENOTSUP (medium), or what the file system says;
+ *          a file that this call made is removed again.
+ */
+int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
+                       const struct minl2r_options *options, struct minl2r_pool **pool);
+
+/*
+ * Opens a pool, undoing what a crash left unfinished. `layout` may be NULL: any.
+ * Nothing is written before everything was validated.
+ *
+ * Cost:    one fence, plus one if something was undone.
+ * Crash:   may crash at any store and be run again.
+ * Errors:  -ENOENT, -EBUSY (open elsewhere), -EINVAL (no pool, or another layout),
+ *          -EPROTONOSUPPORT (newer format), -EUCLEAN (damaged: the message says where),
+ *          -ENOTSUP (medium), -ENOMEM.
+ */
+int minl2r_pool_open(const char *path, const char *layout,
+                     const struct minl2r_options *options, struct minl2r_pool **pool);
+
+/*
+ * Closes the pool and frees `pool`. Transactions still open are an error: -EBUSY, and the
+ * pool stays open. NULL is allowed.
+ */
+int minl2r_pool_close(struct minl2r_pool *pool);
+
+/* One finding of minl2r_pool_check(); `what` names the broken invariant and the place. */
+typedef void minl2r_check_fn(void *arg, const char *what);
+
+/*
+ * Verifies a pool file that nobody has open, without writing to it: superblock, geometry,
+ * lanes, logs, bitmaps, root. Calls `found` for each problem. Unfinished transactions, which
+ * the next open undoes, are not problems.
+ *
+ * Returns: 0 if consistent, -EUCLEAN if not, else why it could not be checked.
+ */
+int minl2r_pool_check(const char *path, minl2r_check_fn *found, void *arg);
+
+struct minl2r_recovery {
+    uint64_t lanes;      /* transactions that were undone */
+    uint64_t batches;    /* log batches read */
+    uint64_t records;    /* log records undone */
+    uint64_t bytes;      /* original bytes written back */
+    uint64_t blocks;     /* blocks whose allocation or freeing was undone */
+    uint64_t ns;         /* time that validating and undoing took */
+};
+
+struct minl2r_info {
+    const char *path; /* as opened; valid until the pool is closed */
+    char layout[MINL2R_LAYOUT_MAX + 1];
+    uint8_t uuid[16];
+    uint32_t format;
+    enum minl2r_medium medium;
+    const char *medium_reason; /* why this medium, in words */
+    const char *flush_method;  /* "clwb", "clflushopt", "clflush", "msync", "none" */
+    uint64_t pool_size;
+    uint32_t block_size;
+    uint32_t lanes;
+    uint32_t log_size;
+    uint32_t pointer_threshold; /* bytes; block_size + 1 or more: never */
+    uint64_t blocks;            /* in all, without the library's own */
+    uint64_t blocks_free;       /* spare blocks included */
+    uint64_t blocks_spare;
+    struct minl2r_recovery recovery; /* what the last open undid */
+};
+
+int minl2r_pool_info(struct minl2r_pool *pool, struct minl2r_info *info);
+
+/*
+ * The root object: the entry to all that a program keeps in the pool. The first call makes
+ * it, zeroed, in one transaction; later calls must name the same size. Aligned to the block
+ * size.
+ *
+ * Returns: NULL on error: -EINVAL for another size, -ENOSPC (errno and message are set).
+ */
+const void *minl2r_root(struct minl2r_pool *pool, uint64_t size);
+
+/* The address of `offset`, or NULL for 0 and for what lies outside the data area. */
+const void *minl2r_at(const struct minl2r_pool *pool, uint64_t offset);
+
+/* The offset of an address, or 0 for NULL and for what lies outside the data area. */
+uint64_t minl2r_offset(const struct minl2r_pool *pool, const void *ptr);
+
+/* ---- Transactions: begin and end ---------------------------------------------------- */
+
+/*
+ * Begins a transaction. Cheap: no fence, no lane, and no heap allocation in steady state.
+ *
+ * Errors:  -ENOMEM, -EIO (poisoned), -EPERM (after fork).
+ */
+int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
+
+/*
+ * Commits every change of `tx` and ends it, whatever it returns.
+ *
+ * Cost:    three fences for any number of ranges and blocks, and one flushed or streamed
+ *          line per changed line. One aligned word and nothing else: one fence (two with
+ *          fresh bytes outside its line). Nothing changed: none.
+ *          May wait for a lane while as many transactions commit as the pool has lanes.
+ * Crash:   during the call: all old or all new after recovery; after it: all new.
+ * Errors:  -EIO if the medium failed (msync mode): the pool is poisoned.
+ */
+int minl2r_tx_commit(struct minl2r_tx *tx);
+
+/*
+ * Ends `tx` without its changes. Never needs memory or space.
+ *
+ * Cost:    none; after a snapshot two fences.
+ * Crash:   old.
+ * Errors:  -EIO as for commit.
+ */
+int minl2r_tx_abort(struct minl2r_tx *tx);
+
+/* ---- Transactions: queued changes ---------------------------------------------------- */
+
+/*
+ * Queues bytes for `dst`. `src` is read here, once, and may be in PM or change afterwards.
+ * A later write wins over an earlier one where they overlap.
+ *
+ * Cost:    none until commit.
+ * Crash:   all or nothing at commit.
+ * Errors:  -EINVAL (outside the data area; or `dst` holds a slot that this transaction
+ *          writes by minl2r_tx_write_block), -ENOSPC (log), -ENOMEM: then nothing of this
+ *          call is queued, what was queued before stays, and `tx` can go on.
+ */
+int minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src, size_t size);
+
+/* As minl2r_tx_write(), of zeros. */
+int minl2r_tx_zero(struct minl2r_tx *tx, const void *dst, size_t size);
+
+/*
+ * As minl2r_tx_write(), from PM: `src` is read as this transaction sees it. The ranges may
+ * overlap.
+ */
+int minl2r_tx_copy(struct minl2r_tx *tx, const void *dst, const void *src, size_t size);
+
+/*
+ * A working copy in DRAM of `size` bytes at `pm`, as this transaction sees them, aligned to
+ * 16. Change it freely until commit or abort; what then differs from PM is the change.
+ * Later writes and reads of this transaction inside the range act on the copy. A range
+ * inside an earlier edit answers with that copy; one that overlaps in part is -EINVAL.
+ *
+ * Cost:    none until commit, which logs only the words that differ.
+ * Errors:  as minl2r_tx_write().
+ */
+int minl2r_tx_edit(struct minl2r_tx *tx, const void *pm, size_t size, void *copy);
+
+/*
+ * Queues bytes that are never logged: they are durable before anything logged changes, and
+ * may be there after a crash although the transaction is not. For bytes that nothing
+ * reachable refers to yet (space past the end of a file), and for words whose early arrival
+ * is harmless (a time stamp). Overlap with other writes of the same transaction: undefined.
+ *
+ * Errors:  -EINVAL, -ENOMEM.
+ */
+int minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src,
+                          size_t size);
+
+/*
+ * Queues `size` bytes at `offset` of the block that `*slot` names. A slot is an 8-byte
+ * aligned block pointer in PM, holding the offset of a block; 0 is a hole and reads as
+ * zeros: the write then allocates a block, zeroed around the bytes.
+ *
+ * Decides at commit, from all that this transaction writes in the block: below the pool's
+ * pointer threshold the original bytes are logged and the block changed in place (data
+ * logging); from it on a fresh block takes the old one's place by one 8-byte store, and the
+ * old one, freed by the commit, is the log (pointer logging). Without a free block: data
+ * logging. So after commit *slot may have another value: do not keep the old one.
+ *
+ * A slot may lie in a block that this transaction allocated. A block that itself holds a
+ * slot written by this transaction is changed in place.
+ *
+ * Errors:  -EINVAL (`offset + size` past the block; the slot is misaligned, queued by
+ *          minl2r_tx_write() in the same transaction, or names no allocated block),
+ *          -ENOSPC, -ENOMEM; as for minl2r_tx_write().
+ */
+int minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot, uint32_t offset,
+                          const void *src, uint32_t size);
+
+/*
+ * Reads `size` bytes at `src` in PM as this transaction sees them: its own queued writes
+ * included, fresh bytes excluded.
+ */
+int minl2r_tx_read(struct minl2r_tx *tx, void *dst, const void *src, size_t size);
+
+/* ---- Transactions: blocks ------------------------------------------------------------ */
+
+/*
+ * Allocates `blocks` contiguous blocks: `*offset`, and their memory in `*writable` (either
+ * may be NULL), with whatever content they last had. Store to it directly; commit makes it
+ * durable before anything that the transaction logs. At most 8 * block size - 1 blocks.
+ *
+ * Cost:    none until commit, which flushes every line of it.
+ * Crash:   allocated if and only if the transaction is committed.
+ * Errors:  -ENOSPC (spare blocks are left alone), -EINVAL, -ENOMEM.
+ */
+int minl2r_tx_alloc(struct minl2r_tx *tx, uint64_t blocks, uint64_t *offset,
+                    void *writable);
+
+/*
+ * Frees `blocks` blocks at `offset`, once committed; until then they keep their content.
+ *
+ * Errors:  -EINVAL (not allocated, or freed twice), -ENOSPC (log), -ENOMEM.
+ */
+int minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks);
+
+/* ---- Transactions: undo now, store directly ------------------------------------------ */
+
+/*
+ * Logs the bytes at `pm` now; afterwards the caller stores to `*writable` (which may be
+ * NULL) directly, until commit or abort. Abort and recovery bring the logged bytes back.
+ *
+ * Cost:    one fence. Takes a lane; waits for one, but not while this thread's other
+ *          transactions hold one.
+ * Crash:   old until commit.
+ * Errors:  -EINVAL, -ENOSPC (log), -ENOMEM, -EBUSY (no lane is free and this thread holds
+ *          one already).
+ */
+int minl2r_tx_snapshot(struct minl2r_tx *tx, const void *pm, size_t size, void *writable);
+
+struct minl2r_range {
+    const void *pm;
+    size_t size;
+};
+
+/* As minl2r_tx_snapshot(), for `count` ranges with one fence in all: all or none. */
+int minl2r_tx_snapshotv(struct minl2r_tx *tx, const struct minl2r_range *ranges,
+                        size_t count);
+
+/* ---- One word, without a transaction -------------------------------------------------- */
+
+/*
+ * Stores one aligned word: atomic and durable when it returns.
+ *
+ * Cost:    one fence, one line, no log.
+ * Crash:   old or new during the call, new after it.
+ * Errors:  -EINVAL, -EIO, -EPERM.
+ */
+int minl2r_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value);
+
+/* ---- Small objects --------------------------------------------------------------------- */
+
+/*
+ * A slab: objects smaller than a block, cut from blocks of one size class each. It lies
+ * in PM, zeroed at first (in a root object, say), and is changed by the caller's
+ * transactions only; whoever calls holds the slab's lock from the first call until commit.
+ */
+#define MINL2R_SLAB_CLASSES 16
+struct minl2r_slab {
+    uint64_t partial[MINL2R_SLAB_CLASSES]; /* per class: the first block with room */
+};
+
+/*
+ * Allocates `size` bytes, aligned to 16. What is larger than a quarter of a block takes
+ * whole blocks. Fill it by minl2r_tx_write_fresh() or minl2r_tx_write().
+ *
+ * Errors:  -ENOSPC, -EINVAL, -ENOMEM, -EUCLEAN (damaged slab).
+ */
+int minl2r_slab_alloc(struct minl2r_tx *tx, const struct minl2r_slab *slab, size_t size,
+                      uint64_t *offset);
+
+/* Frees what minl2r_slab_alloc() gave for the same `size`. */
+int minl2r_slab_free(struct minl2r_tx *tx, const struct minl2r_slab *slab, uint64_t offset,
+                     size_t size);
+
+/* ---- Statistics ------------------------------------------------------------------------ */
+
+/* Counted since the pool was opened. A line is 64 bytes. */
+struct minl2r_stats {
+    uint64_t commits;           /* transactions committed that changed something */
+    uint64_t aborts;            /* transactions aborted */
+    uint64_t fences;            /* fences (or msyncs) that had something to wait for */
+    uint64_t lines_flushed;     /* lines written back from the cache */
+    uint64_t lines_streamed;    /* lines written past the cache */
+    uint64_t log_payload_bytes; /* original bytes and pointers saved */
+    uint64_t log_bytes;         /* log as written: headers and padding included */
+    uint64_t pm_bytes;          /* all bytes stored to PM, the log included */
+    uint64_t pointer_swaps;     /* blocks changed by pointer logging */
+    uint64_t blocks_allocated;  /* by commits, swaps included */
+    uint64_t blocks_freed;
+};
+
+/* A sum over all threads, exact when none is inside a call. */
+int minl2r_stats_get(struct minl2r_pool *pool, struct minl2r_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

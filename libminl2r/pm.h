@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pm.h - the only door to persistent memory: mapping, stores, flushes, fences, hashes.
+ *
+ * Pointers into PM are pointers to const; only the functions here cast that away. One
+ * implementation is linked in: pm_libpmem.c (hardware).
+ *
+ * Stores are gathered in a *phase*: all that one thread stores between two fences. On hardware
+ * a locked instruction waits for what was flushed or streamed before it, so within a phase the
+ * order is: locks and pm_or64/pm_and64, then stores, then streams and flushes, then the fence.
+ */
+#ifndef MINL2R_PM_H
+#define MINL2R_PM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "include/minl2r.h"
+#include "libminl2r/layout.h"
+
+/* A mapping. Read-only once made, but for `medium` and what a test simulates. */
+struct pm {
+    const uint8_t *base;
+    uint64_t size; /* bytes mapped */
+    enum minl2r_medium medium;
+    const char *reason;       /* why this medium */
+    const char *flush_method; /* as in minl2r_info */
+    bool writable;
+};
+
+/*
+ * Maps `size` bytes of `fd`, shared if `writable`, else private and read-only, and decides
+ * the medium.
+ */
+int pm_map(struct pm *pm, int fd, uint64_t size, bool writable);
+void pm_unmap(struct pm *pm);
+
+/* Makes `pm` from memory that is mapped already and treats it as `medium` (tests, crashtest). */
+void pm_adopt(struct pm *pm, const void *base, uint64_t size, enum minl2r_medium medium);
+
+/* A phase; zeroed it is ready for use but for `pm` and `stats`. Counts into `stats`. */
+struct pm_phase {
+    const struct pm *pm;
+    struct minl2r_stats *stats; /* of one lane or thread: not shared while in use */
+    uintptr_t low, high;        /* msync mode: bounds of what was stored */
+    uintptr_t last_line;        /* the line flushed last */
+    bool pending;               /* something to fence */
+};
+
+/* Ordinary stores; durable after pm_flush() and pm_fence(). Aligned words are atomic. */
+void pm_store(struct pm_phase *phase, const void *dst, const void *src, size_t size);
+void pm_zero(struct pm_phase *phase, const void *dst, size_t size);
+
+/* One naturally aligned piece of 1, 2, 4 or 8 bytes, atomically. */
+void pm_store_piece(struct pm_phase *phase, const void *dst, const void *src, size_t size);
+
+/* Sets or clears bits of a word atomically. Durable after pm_flush() and pm_fence(). */
+void pm_or64(struct pm_phase *phase, const uint64_t *word, uint64_t bits);
+void pm_and64(struct pm_phase *phase, const uint64_t *word, uint64_t bits);
+
+/* Non-temporal stores; durable after pm_fence(). Any alignment. */
+void pm_store_nt(struct pm_phase *phase, const void *dst, const void *src, size_t size);
+
+/* Writes back every line of the range. */
+void pm_flush(struct pm_phase *phase, const void *ptr, size_t size);
+
+/*
+ * Waits until all that the phase flushed and streamed is durable, and begins the next phase.
+ * No cost and not counted if nothing is pending. -EIO only in msync mode.
+ */
+int pm_fence(struct pm_phase *phase);
+
+/* The hash of all checksums. */
+uint64_t pm_hash(const void *data, size_t size, uint64_t seed);
+
+/* A word in PM that other threads may be changing. */
+static inline uint64_t pm_load64(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pool.h - superblock, geometry, offset <-> pointer; creating, attaching and opening.
+ */
+#ifndef MINL2R_POOL_H
+#define MINL2R_POOL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "include/minl2r.h"
+#include "libminl2r/layout.h"
+#include "libminl2r/pm.h"
+
+#define TX_CACHE_COUNT 64
+
+struct alloc;
+struct lane;
+struct writeset;
+
+/* The superblock's geometry in DRAM, validated once. */
+struct geometry {
+    uint64_t pool_size;
+    uint64_t lanes_offset;
+    uint64_t logs_offset;
+    uint64_t zones_offset;
+    uint64_t block_count; /* in all zones, bitmap blocks included; indexes run below it */
+    uint64_t zone_count;
+    uint64_t spare_blocks;
+    uint32_t block_size;
+    uint32_t block_shift;      /* log2 of block_size */
+    uint32_t zone_shift;       /* log2 of blocks per zone */
+    uint32_t lane_count;
+    uint32_t log_size;
+    uint32_t pointer_threshold;
+};
+
+struct minl2r_pool {
+    struct pm pm;
+    struct geometry geo;
+    uint64_t checksum_seed; /* from the uuid */
+    struct alloc *alloc;
+    struct lane *lanes; /* [geo.lane_count] */
+    bool poisoned;      /* atomic */
+    uint64_t fork_count; /* fork_count() when opened */
+
+    int fd; /* -1: attached */
+    char *path;
+    struct minl2r_recovery recovery;
+    pthread_mutex_t root_lock;
+
+    /* Lanes: who waits for one. See lane.h. */
+    pthread_mutex_t lane_lock;
+    pthread_cond_t lane_freed;
+    uint32_t lane_waiters; /* atomic */
+    uint32_t lanes_free;   /* atomic */
+
+    /* Transactions: ended ones kept for reuse, and how many are running. */
+    struct minl2r_tx *tx_cache[TX_CACHE_COUNT]; /* atomic */
+    uint64_t tx_running;                        /* atomic */
+    struct minl2r_stats stats; /* of ended transactions that held no lane; atomic adds */
+};
+
+/* ---- Geometry ----------------------------------------------------------------------- */
+
+static inline const void *pool_at(const struct minl2r_pool *pool, uint64_t offset)
+{
+    return pool->pm.base + offset;
+}
+
+static inline uint64_t pool_offset(const struct minl2r_pool *pool, const void *ptr)
+{
+    return (uint64_t)((const uint8_t *)ptr - pool->pm.base);
+}
+
+static inline uint64_t block_index(const struct geometry *geo, uint64_t offset)
+{
+    return (offset - geo->zones_offset) >> geo->block_shift;
+}
+
+static inline uint64_t block_offset(const struct geometry *geo, uint64_t index)
+{
+    return geo->zones_offset + (index << geo->block_shift);
+}
+
+static inline uint64_t zone_of(const struct geometry *geo, uint64_t index)
+{
+    return index >> geo->zone_shift;
+}
+
+/* The bitmap word on media that holds the bit of block `index`, which is bit index % 64. */
+static inline const uint64_t *pool_bitmap_word(const struct minl2r_pool *pool, uint64_t index)
+{
+    uint64_t in_zone = index & (((uint64_t)1 << pool->geo.zone_shift) - 1);
+    uint64_t bitmap = block_offset(&pool->geo, index - in_zone);
+
+    return (const uint64_t *)pool_at(pool, bitmap) + in_zone / 64;
+}
+
+/* Is [offset, offset + size) data: inside one zone, and not its bitmap? False for size 0. */
+static inline bool is_data(const struct geometry *geo, uint64_t offset, uint64_t size)
+{
+    if (offset < geo->zones_offset || size == 0 || size > geo->pool_size ||
+        offset > geo->pool_size - size)
+        return false;
+    uint64_t first = block_index(geo, offset);
+    uint64_t last = block_index(geo, offset + size - 1);
+    uint64_t zone_mask = ((uint64_t)1 << geo->zone_shift) - 1;
+
+    return last < geo->block_count && (first & zone_mask) != 0 &&
+           first >> geo->zone_shift == last >> geo->zone_shift;
+}
+
+/* Is `offset` the start of `count` data blocks? */
+static inline bool is_blocks(const struct geometry *geo, uint64_t offset, uint64_t count)
+{
+    return offset >= geo->zones_offset && count <= geo->block_count &&
+           ((offset - geo->zones_offset) & (geo->block_size - 1)) == 0 &&
+           is_data(geo, offset, count << geo->block_shift);
+}
+
+static inline const struct pm_super *pool_super(const struct minl2r_pool *pool)
+{
+    return (const struct pm_super *)pool->pm.base;
+}
+
+static inline const struct pm_lane *pool_lane(const struct minl2r_pool *pool, uint32_t lane)
+{
+    return (const struct pm_lane *)pool_at(pool, pool->geo.lanes_offset) + lane;
+}
+
+static inline uint64_t pool_log_offset(const struct minl2r_pool *pool, uint32_t lane)
+{
+    return pool->geo.logs_offset + (uint64_t)lane * pool->geo.log_size;
+}
+
+/* The root block: the second block of the first zone. */
+static inline const struct pm_root *pool_root_block(const struct minl2r_pool *pool)
+{
+    return (const struct pm_root *)pool_at(pool, block_offset(&pool->geo, 1));
+}
+
+/* ---- Life -------------------------------------------------------------------------- */
+
+/*
+ * Validates a superblock that may be anything, of a pool of `mapped_size` bytes, and fills
+ * `geo`. -EINVAL: no pool; -EPROTONOSUPPORT: a newer format; -EUCLEAN: damaged.
+ */
+int geometry_read(struct geometry *geo, const struct pm_super *super, uint64_t mapped_size);
+
+/*
+ * Writes a new, empty pool into a zeroed mapping. The superblock is durable last, so what a
+ * crash leaves is no pool.
+ */
+int pool_format(const struct pm *pm, const char *layout, uint64_t size,
+                const struct minl2r_options *options);
+
+/*
+ * Makes `pool` from memory: validates the superblock, builds the DRAM twins of bitmaps and
+ * lanes. Writes nothing; recovery_run() comes next. `layout` may be NULL. On error nothing
+ * is left to detach.
+ */
+int pool_attach(struct minl2r_pool *pool, const struct pm *pm, const char *layout);
+void pool_detach(struct minl2r_pool *pool);
+
+/*
+ * Creates or opens the file: fd, lock (exclusive, or shared if not `writable`) and mapping.
+ * Used by minl2r_pool_create/open/check and the tools.
+ */
+int pool_file_create(const char *path, uint64_t size, const struct minl2r_options *options,
+                     struct pm *pm, int *fd);
+int pool_file_open(const char *path, const struct minl2r_options *options, bool writable,
+                   struct pm *pm, int *fd);
+
+/* How often this process was forked off since the library was loaded. */
+uint64_t fork_count(void);
+
+/* 0, or why `pool` takes no changes: forked (-EPERM) or poisoned (-EIO). */
+int pool_usable(const struct minl2r_pool *pool);
+
+/* Remembers that the medium failed and returns -EIO. */
+int pool_poison(struct minl2r_pool *pool);
+
+#endif
