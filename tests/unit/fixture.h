@@ -16,11 +16,12 @@
 #ifndef FIXTURE_H
 #define FIXTURE_H
 
-#include <cmocka.h> /* after the four above */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include <dirent.h>
 #include <fcntl.h>
