@@ -43,7 +43,7 @@ void pm_adopt(struct pm *pm, const void *base, uint64_t size, enum minl2r_medium
 struct pm_phase {
     const struct pm *pm;
     struct minl2r_stats *stats; /* of one lane or thread: not shared while in use */
-    uintptr_t low, high;        /* msync mode: bounds of what was stored */
+    uintptr_t low, high;        /* msync mode: bounds of what was flushed */
     uintptr_t last_line;        /* the line flushed last */
     bool pending;               /* something to fence */
 };

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pm_libpmem.c - the door on hardware: the only file that knows <libpmem.h>.
+ *
+ * libpmem knows which instruction writes a cache line back and whether the platform
+ * does so on power loss. Flushes go through pmem_deep_flush(), which no environment
+ * variable turns off. Stores are our own: every aligned word must arrive whole, which
+ * memcpy does not promise.
+ */
+#include "libminl2r/pm.h"
+
+#include <errno.h>
+#include <libpmem.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+#include "libminl2r/error.h"
+
+#define HUGE_PAGE ((uint64_t)2 << 20)
+
+/* ---- Mapping ------------------------------------------------------------------------
+ */
+
+#ifdef __x86_64__
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value && strcmp(value, "1") == 0;
+}
+
+/* As libpmem chooses. */
+static const char *line_flush_name(void)
+{
+    unsigned eax, ebx = 0, ecx, edx;
+
+    __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx);
+    if (ebx & bit_CLWB && !is_set("PMEM_NO_CLWB"))
+        return "clwb";
+    if (ebx & bit_CLFLUSHOPT && !is_set("PMEM_NO_CLFLUSHOPT"))
+        return "clflushopt";
+    return "clflush";
+}
+#else
+static const char *line_flush_name(void)
+{
+    return "native";
+}
+#endif
+
+static const char *flush_name(enum minl2r_medium medium)
+{
+    switch (medium) {
+    case MINL2R_FILE:
+        return "msync";
+    case MINL2R_EADR:
+        return "none";
+    case MINL2R_EMULATED:
+    case MINL2R_DAX:
+        break;
+    }
+    return line_flush_name();
+}
+
+static void set_medium(struct pm *pm, enum minl2r_medium medium, const char *reason)
+{
+    pm->medium = medium;
+    pm->reason = reason;
+    pm->flush_method = flush_name(medium);
+}
+
+static bool is_in_memory(int fd)
+{
+    struct statfs fs;
+
+    if (fstatfs(fd, &fs) < 0)
+        return false;
+    unsigned long magic = (unsigned long)fs.f_type & 0xffffffff;
+    return magic == TMPFS_MAGIC || magic == RAMFS_MAGIC || magic == HUGETLBFS_MAGIC;
+}
+
+/*
+ * Address space for `size` bytes. What can hold a huge page is aligned to one: fewer
+ * page faults and TLB misses where the file system has huge pages to give.
+ */
+static void *reserve_address(uint64_t size)
+{
+    uint64_t slack = size >= HUGE_PAGE ? HUGE_PAGE : 0;
+    uint8_t *space = mmap(NULL, size + slack, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (space == MAP_FAILED || slack == 0)
+        return space;
+    uint64_t before = -(uintptr_t)space & (HUGE_PAGE - 1);
+    if (before > 0)
+        munmap(space, before);
+    if (before < slack)
+        munmap(space + before + size, slack - before);
+    return space + before;
+}
+
+/* Replaces the reserved address space at `at`, and leaves it in place on failure. */
+static bool map_at(void *at, uint64_t size, int protection, int flags, int fd)
+{
+    return mmap(at, size, protection, flags | MAP_FIXED, fd, 0) != MAP_FAILED;
+}
+
+static bool map_reserved(struct pm *pm, void *at, int fd)
+{
+    int protection = PROT_READ | (pm->writable ? PROT_WRITE : 0);
+    int plain = pm->writable ? MAP_SHARED : MAP_PRIVATE;
+
+    if (is_in_memory(fd)) {
+        set_medium(pm, MINL2R_EMULATED,
+                   "a file in memory survives a killed process, not a power loss");
+        return map_at(at, pm->size, protection, plain, fd);
+    }
+    if (map_at(at, pm->size, protection, MAP_SHARED_VALIDATE | MAP_SYNC, fd)) {
+        if (pmem_has_auto_flush() == 1)
+            set_medium(
+                pm, MINL2R_EADR,
+                "MAP_SYNC works, and the platform saves CPU caches on power loss");
+        else
+            set_medium(pm, MINL2R_DAX, "MAP_SYNC works; CPU caches have to be flushed");
+        return true;
+    }
+    set_medium(pm, MINL2R_FILE, "the file system refuses MAP_SYNC: it is not DAX");
+    return map_at(at, pm->size, protection, plain, fd);
+}
+
+int pm_map(struct pm *pm, int fd, uint64_t size, bool writable)
+{
+    *pm = (struct pm){.size = size, .writable = writable};
+    void *at = reserve_address(size);
+
+    if (at == MAP_FAILED)
+        return error_set(errno, "no address space for %llu bytes: %s",
+                         (unsigned long long)size, strerror(errno));
+    if (!map_reserved(pm, at, fd)) {
+        int errnum = errno;
+
+        munmap(at, size);
+        return error_set(errnum, "cannot map %llu bytes: %s", (unsigned long long)size,
+                         strerror(errnum));
+    }
+    pm->base = at;
+    return 0;
+}
+
+static void *writable(const void *ptr)
+{
+    return (void *)(uintptr_t)ptr;
+}
+
+void pm_unmap(struct pm *pm)
+{
+    if (pm->base)
+        munmap(writable(pm->base), pm->size);
+    pm->base = NULL;
+}
+
+void pm_adopt(struct pm *pm, const void *base, uint64_t size, enum minl2r_medium medium)
+{
+    *pm = (struct pm){.base = base, .size = size, .writable = true};
+    set_medium(pm, medium, "memory given by the caller");
+}
+
+/* ---- Stores -------------------------------------------------------------------------
+ */
+
+typedef uint16_t __attribute__((may_alias)) any_u16;
+typedef uint32_t __attribute__((may_alias)) any_u32;
+typedef uint64_t __attribute__((may_alias)) any_u64;
+
+/* The atomic store keeps the compiler from splitting it, or from making loops a memcpy.
+ */
+static inline void store_word(uint8_t *dst, const uint8_t *src)
+{
+    uint64_t word;
+
+    memcpy(&word, src, sizeof(word));
+    __atomic_store_n((any_u64 *)dst, word, __ATOMIC_RELAXED);
+}
+
+static inline void store_piece(uint8_t *dst, const uint8_t *src, size_t size)
+{
+    uint32_t u32;
+    uint16_t u16;
+
+    switch (size) {
+    case 8:
+        store_word(dst, src);
+        break;
+    case 4:
+        memcpy(&u32, src, sizeof(u32));
+        __atomic_store_n((any_u32 *)dst, u32, __ATOMIC_RELAXED);
+        break;
+    case 2:
+        memcpy(&u16, src, sizeof(u16));
+        __atomic_store_n((any_u16 *)dst, u16, __ATOMIC_RELAXED);
+        break;
+    default:
+        __atomic_store_n(dst, *src, __ATOMIC_RELAXED);
+        break;
+    }
+}
+
+/* The largest naturally aligned piece at `dst` that `size` bytes hold. */
+static size_t piece_at(const uint8_t *dst, size_t size)
+{
+    size_t piece = 8;
+
+    while (((uintptr_t)dst & (piece - 1)) != 0 || piece > size)
+        piece /= 2;
+    return piece;
+}
+
+static void copy(uint8_t *dst, const uint8_t *src, size_t size)
+{
+    while (size > 0) {
+        size_t piece = piece_at(dst, size);
+
+        do {
+            store_piece(dst, src, piece);
+            dst += piece;
+            src += piece;
+            size -= piece;
+        } while (piece == 8 && size >= 8);
+    }
+}
+
+static uintptr_t line_of(const void *ptr)
+{
+    return (uintptr_t)ptr & ~(uintptr_t)(PM_LINE - 1);
+}
+
+static uint64_t count_lines(const void *ptr, size_t size)
+{
+    const uint8_t *bytes = ptr;
+
+    return size > 0 ? (line_of(bytes + size - 1) - line_of(bytes)) / PM_LINE + 1 : 0;
+}
+
+static bool flushes_lines(const struct pm_phase *phase)
+{
+    return phase->pm->medium == MINL2R_DAX || phase->pm->medium == MINL2R_EMULATED;
+}
+
+/* Counts a store; its lines have to be flushed (again). */
+static void note_store(struct pm_phase *phase, const void *dst, size_t size)
+{
+    uintptr_t start = (uintptr_t)dst;
+
+    phase->stats->pm_bytes += size;
+    if (phase->last_line < start + size && start < phase->last_line + PM_LINE)
+        phase->last_line = 0;
+}
+
+void pm_store(struct pm_phase *phase, const void *dst, const void *src, size_t size)
+{
+    copy(writable(dst), src, size);
+    note_store(phase, dst, size);
+}
+
+void pm_zero(struct pm_phase *phase, const void *dst, size_t size)
+{
+    static const uint8_t zeros[256];
+    const uint8_t *at = dst;
+
+    for (size_t left = size; left > 0;) {
+        size_t piece = left < sizeof(zeros) ? left : sizeof(zeros);
+
+        copy(writable(at), zeros, piece);
+        at += piece;
+        left -= piece;
+    }
+    note_store(phase, dst, size);
+}
+
+void pm_store_piece(struct pm_phase *phase, const void *dst, const void *src,
+                    size_t size)
+{
+    store_piece(writable(dst), src, size);
+    note_store(phase, dst, size);
+}
+
+void pm_or64(struct pm_phase *phase, const uint64_t *word, uint64_t bits)
+{
+    __atomic_fetch_or((uint64_t *)writable(word), bits, __ATOMIC_RELAXED);
+    note_store(phase, word, sizeof(*word));
+}
+
+void pm_and64(struct pm_phase *phase, const uint64_t *word, uint64_t bits)
+{
+    __atomic_fetch_and((uint64_t *)writable(word), bits, __ATOMIC_RELAXED);
+    note_store(phase, word, sizeof(*word));
+}
+
+/* ---- Flushes, streams and fences ----------------------------------------------------
+ */
+
+/* Every processor of x86-64 has what whole lines need; elsewhere libpmem knows. */
+#ifdef __x86_64__
+static void stream_lines(uint8_t *dst, const uint8_t *src, size_t count)
+{
+    for (; count > 0; count--, dst += PM_LINE, src += PM_LINE)
+        for (size_t i = 0; i < PM_LINE; i += sizeof(__m128i)) {
+            __m128i piece;
+
+            memcpy(&piece, src + i, sizeof(piece));
+            _mm_stream_si128((__m128i *)(void *)(dst + i), piece);
+        }
+}
+
+static void drain(void)
+{
+    _mm_sfence();
+}
+#else
+static void stream_lines(uint8_t *dst, const uint8_t *src, size_t count)
+{
+    pmem_memcpy(dst, src, count * PM_LINE, PMEM_F_MEM_NONTEMPORAL | PMEM_F_MEM_NODRAIN);
+}
+
+static void drain(void)
+{
+    pmem_drain();
+}
+#endif
+
+/* Part of a line, which streaming stores would not fill: through the cache. */
+static void store_part(uint8_t *dst, const uint8_t *src, size_t size)
+{
+    if (size == 0)
+        return;
+    copy(dst, src, size);
+    pmem_deep_flush(dst, size);
+}
+
+static void stream(uint8_t *dst, const uint8_t *src, size_t size)
+{
+    size_t to_line = -(uintptr_t)dst & (PM_LINE - 1);
+    size_t head = to_line < size ? to_line : size;
+    size_t lines = (size - head) / PM_LINE;
+    size_t body = head + lines * PM_LINE;
+
+    store_part(dst, src, head);
+    stream_lines(dst + head, src + head, lines);
+    store_part(dst + body, src + body, size - body);
+}
+
+/* msync mode: the next fence covers the range. */
+static void widen(struct pm_phase *phase, const void *ptr, size_t size)
+{
+    uintptr_t start = (uintptr_t)ptr;
+
+    if (phase->low == phase->high || start < phase->low)
+        phase->low = start;
+    if (start + size > phase->high)
+        phase->high = start + size;
+}
+
+void pm_store_nt(struct pm_phase *phase, const void *dst, const void *src, size_t size)
+{
+    if (!flushes_lines(phase)) {
+        pm_store(phase, dst, src, size);
+        pm_flush(phase, dst, size);
+        return;
+    }
+    stream(writable(dst), src, size);
+    phase->stats->pm_bytes += size;
+    phase->stats->lines_streamed += count_lines(dst, size);
+    phase->pending |= size > 0;
+}
+
+void pm_flush(struct pm_phase *phase, const void *ptr, size_t size)
+{
+    if (size == 0)
+        return;
+    phase->pending = true;
+    if (phase->pm->medium == MINL2R_FILE)
+        widen(phase, ptr, size);
+    if (!flushes_lines(phase))
+        return;
+
+    uintptr_t line = line_of(ptr);
+    uintptr_t end = line + count_lines(ptr, size) * PM_LINE;
+
+    if (line == phase->last_line)
+        line += PM_LINE;
+    if (line == end)
+        return;
+    pmem_deep_flush((const void *)line, end - line);
+    phase->stats->lines_flushed += (end - line) / PM_LINE;
+    phase->last_line = end - PM_LINE;
+}
+
+/* One msync over the pages of the phase. Never below the mapping, which starts a page.
+ */
+static int sync_pages(struct pm_phase *phase)
+{
+    uintptr_t page_mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+    uintptr_t start = phase->low & ~page_mask;
+    uintptr_t size = phase->high - start;
+
+    phase->low = phase->high = 0;
+    phase->stats->fences++;
+    if (msync((void *)start, size, MS_SYNC) == 0)
+        return 0;
+    return error_set(EIO, "msync of %zu bytes at offset %zu failed: %s", (size_t)size,
+                     (size_t)(start - (uintptr_t)phase->pm->base), strerror(errno));
+}
+
+int pm_fence(struct pm_phase *phase)
+{
+    if (!phase->pending)
+        return 0;
+    phase->pending = false;
+    phase->last_line = 0;
+    if (phase->pm->medium == MINL2R_FILE)
+        return sync_pages(phase);
+    drain();
+    /* With eADR nothing has to reach memory: the fence does not wait for lines. */
+    if (phase->pm->medium != MINL2R_EADR)
+        phase->stats->fences++;
+    return 0;
+}
+
+uint64_t pm_hash(const void *data, size_t size, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(data, size, seed);
+}
