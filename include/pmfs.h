@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmfs.h - a filesystem in persistent memory, in-process: no mount, no kernel crossing.
+ *
+ * The filesystem lives in a minl2r pool. Every call that changes something is one
+ * transaction: atomic, data included, and durable when it returns, so there is no
+ * fsync.
+ *
+ *     struct pmfs *fs;
+ *     struct pmfs_attr attr;
+ *     const struct pmfs_cred me = {.uid = getuid(), .gid = getgid()};
+ *     size_t done;
+ *
+ *     if (pmfs_mount("/mnt/pmem/fs", NULL, &fs) < 0)
+ *         errx(1, "%s", pmfs_errormsg());
+ *     pmfs_create(fs, PMFS_ROOT_INO, "hello", 0644, &me, &attr);
+ *     pmfs_write(fs, attr.ino, 0, "world\n", 6, 0, &done);
+ *     pmfs_release(fs, attr.ino);
+ *     pmfs_unmount(fs);
+ *
+ * Contract, for every call unless it says otherwise:
+ *
+ *   Returns      0, or a negative errno. Results come through the last parameters,
+ * which are written on success only. Crash        a call is all there or not at all
+ * when the pool is opened again after a crash at any instant; once it has returned it
+ * is all there. This holds for a killed process always, for a power failure as far as
+ * the medium does (minl2r_pool_info()). Errors       the ones that POSIX names; no room
+ * is -ENOSPC, and nothing has changed. -EUCLEAN: the medium holds something impossible;
+ * -EIO: it failed; pmfs_errormsg() then says what and where. -ESTALE: no such inode, or
+ * no more. -ENOMEM anywhere. Threads      any call from any thread at any time, but
+ * pmfs_unmount(). Inside, one lock per inode: readers of a file do not wait for each
+ * other. Fork         a child may only unmount: its other calls that change are -EPERM.
+ *   Permission   is not checked: who calls has the memory mapped anyway. (The mount
+ * leaves it to the kernel.) Set-user-ID bits are cleared by nobody but the caller.
+ *   Names        are NUL-terminated, 1 to 255 bytes, without '/'. "." and ".." are
+ * looked up and listed, but cannot be made or removed (-EEXIST, -EINVAL). Times ns
+ * since the epoch. Access times change by pmfs_setattr() only (noatime).
+ *
+ * "Cost" counts fences that have something to wait for; see minl2r.h. What a call adds
+ * when the filesystem grows its own tables is in the same transaction and costs none.
+ */
+#ifndef PMFS_H
+#define PMFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "minl2r.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct pmfs;
+
+#define PMFS_LAYOUT "pmfs"    /* layout name of the pool */
+#define PMFS_ROOT_INO 1       /* inode number of the root directory */
+#define PMFS_NAME_MAX 255     /* bytes of a name */
+#define PMFS_SYMLINK_MAX 4095 /* bytes of a symbolic link's target */
+#define PMFS_LINK_MAX 65000   /* hard links of an inode; subdirectories of a directory \
+                               */
+#define PMFS_FILE_SIZE_MAX ((uint64_t)1 << 44)
+
+/*
+ * The message of this thread's last call that failed with -EUCLEAN or -EIO, or of the
+ * last failed call of the next section: one line, without a newline, never NULL.
+ */
+const char *pmfs_errormsg(void);
+
+/* ---- Making, mounting, checking -----------------------------------------------------
+ */
+
+/* All zero means: the defaults. */
+struct pmfs_mkfs_options {
+    struct minl2r_options pool; /* block size, lanes, medium, mode of the file... */
+    uint32_t root_mode;         /* permission bits of the root directory; 0: 0755 */
+    uint32_t root_uid;
+    uint32_t root_gid;
+    uint32_t reserved[5]; /* zero */
+};
+
+/*
+ * Makes an empty filesystem in the new file `path` of `size` bytes. `options` may be
+ * NULL.
+ *
+ * Crash:   the file may be left behind; mounting it is -EUCLEAN or -EINVAL.
+ * Errors:  as minl2r_pool_create(), whose message it passes on; then the file is gone.
+ */
+int pmfs_mkfs(const char *path, uint64_t size, const struct pmfs_mkfs_options *options);
+
+enum pmfs_mount_flags {
+    /*
+     * Calls that answer with an entry (lookup, create, mknod, mkdir, symlink, link, and
+     * readdir with attributes) count a lookup of its inode, and an inode that has lost
+     * its last name lives on until pmfs_forget() has taken back its lookups. A FUSE
+     * daemon wants that. Without it only open files live on without a name, and a
+     * number that is kept may come to mean another file: compare `generation`.
+     */
+    PMFS_COUNT_LOOKUPS = 1,
+};
+
+/* All zero means: the defaults. */
+struct pmfs_mount_options {
+    enum minl2r_medium require; /* refuse a lesser medium; 0: take any */
+    uint32_t flags;             /* enum pmfs_mount_flags */
+    uint64_t cached_inodes;     /* unused inodes kept in DRAM; 0: 65536 */
+    uint64_t reserved[4];       /* zero */
+};
+
+/*
+ * Opens the pool `path`, which undoes what a crash left unfinished, then frees the
+ * files that were open but had no name, and the blocks of truncations that were not
+ * over. `options` may be NULL.
+ *
+ * Cost:    reads one byte per inode; no scan of files or directories.
+ * Crash:   may crash anywhere and be run again.
+ * Errors:  as minl2r_pool_open(), whose message it passes on; -EINVAL (another layout),
+ *          -EPROTONOSUPPORT (newer format).
+ */
+int pmfs_mount(const char *path, const struct pmfs_mount_options *options,
+               struct pmfs **fs);
+
+/*
+ * Frees the files that have no name but are still open, then closes the pool and frees
+ * `fs`. No other call may be running or come after. NULL is allowed. Nothing needs to
+ * be written for the sake of durability: a process may as well just end.
+ */
+int pmfs_unmount(struct pmfs *fs);
+
+/* The pool below, for minl2r_pool_info() and minl2r_stats_get(). */
+struct minl2r_pool *pmfs_pool(struct pmfs *fs);
+
+/* What mounting finished. The pool's own recovery is in struct minl2r_info. */
+struct pmfs_recovery {
+    uint64_t orphans;   /* files without a name that were freed */
+    uint64_t truncates; /* truncations brought to an end */
+};
+
+void pmfs_recovery(const struct pmfs *fs, struct pmfs_recovery *recovery);
+
+/* One finding of pmfs_fsck(); `what` says what is wrong and where, in one line. */
+typedef void pmfs_fsck_fn(void *arg, const char *what);
+
+struct pmfs_fsck_summary {
+    uint64_t findings;
+    uint64_t files; /* regular */
+    uint64_t directories;
+    uint64_t symlinks;
+    uint64_t others;      /* fifos, sockets, devices */
+    uint64_t orphans;     /* without a name, freed by the next mount: no finding */
+    uint64_t truncates;   /* not over, ended by the next mount: no finding */
+    uint64_t blocks_used; /* reachable */
+    uint64_t blocks_free;
+    uint64_t blocks_lost; /* allocated, but not reachable */
+};
+
+/*
+ * Verifies the filesystem in `path`, which nobody has mounted, as the next mount would
+ * see it: the pool, every inode, block map, directory and link count, and that what is
+ * reachable is what is allocated. Never writes to it. Stops after a bounded time
+ * whatever the medium holds. `found` and `summary` may be NULL.
+ *
+ * Returns: 0 if consistent, -EUCLEAN if not, else why it could not be checked.
+ */
+int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
+              struct pmfs_fsck_summary *summary);
+
+/* ---- Inodes
+ * ---------------------------------------------------------------------------- */
+
+struct pmfs_attr {
+    uint64_t ino;
+    uint32_t generation; /* another one each time the number is used again */
+    uint32_t mode;       /* type and permissions, as st_mode */
+    uint32_t nlink;
+    uint32_t uid;
+    uint32_t gid;
+    uint32_t block_size; /* of the filesystem: what is good to read and write */
+    uint64_t rdev;       /* of devices, as st_rdev */
+    uint64_t size;       /* bytes */
+    uint64_t blocks;     /* of 512 bytes, block maps included, as st_blocks */
+    int64_t atime_ns;
+    int64_t mtime_ns;
+    int64_t ctime_ns;
+    int64_t btime_ns; /* when it was made */
+};
+
+/* Who a new inode will belong to; a set-group-ID directory gives its group instead. */
+struct pmfs_cred {
+    uint32_t uid;
+    uint32_t gid;
+};
+
+/*
+ * Finds `name` in the directory `parent`. Counts a lookup under PMFS_COUNT_LOOKUPS.
+ *
+ * Cost:    no fence. The first use of a directory reads all of it.
+ * Errors:  -ENOENT, -ENOTDIR, -ENAMETOOLONG, -ESTALE.
+ */
+int pmfs_lookup(struct pmfs *fs, uint64_t parent, const char *name,
+                struct pmfs_attr *attr);
+
+/*
+ * Takes back `count` lookups of `ino`; the last one of an inode that has no name and is
+ * not open frees it. Without PMFS_COUNT_LOOKUPS it does nothing.
+ *
+ * Cost:    none; where it frees, three fences for each 512 blocks or fewer.
+ * Errors:  none that the caller could act on: what could not be freed is freed by the
+ * next mount.
+ */
+void pmfs_forget(struct pmfs *fs, uint64_t ino, uint64_t count);
+
+int pmfs_getattr(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr);
+
+enum pmfs_set {
+    PMFS_SET_MODE = 1 << 0, /* permission bits only; the type stays */
+    PMFS_SET_UID = 1 << 1,
+    PMFS_SET_GID = 1 << 2,
+    PMFS_SET_SIZE = 1 << 3, /* regular files; grows with zeros */
+    PMFS_SET_ATIME = 1 << 4,
+    PMFS_SET_MTIME = 1 << 5,
+    PMFS_SET_CTIME = 1 << 6, /* without it: now */
+    PMFS_SET_ATIME_NOW = 1 << 7,
+    PMFS_SET_MTIME_NOW = 1 << 8,
+};
+
+/*
+ * Sets the fields of `values` that `mask` (enum pmfs_set) names, together. `attr`,
+ * which may be NULL, is what they are afterwards. A size that shrinks by more than 512
+ * blocks is cut in one transaction; its blocks follow in others before the call
+ * returns.
+ *
+ * Cost:    one fence where one word decides (mode or owner alone; size, when no block
+ * is freed: two if it grows inside a block); else three. Crash:   where one word
+ * decides, the change time may be newer than the rest, never older. Errors:  -EISDIR,
+ * -EINVAL (size of what is no file; mask), -EFBIG, -ESTALE.
+ */
+int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
+                 unsigned mask, struct pmfs_attr *attr);
+
+/* ---- Names
+ * ------------------------------------------------------------------------------ */
+
+/*
+ * Makes an inode and its name in the directory `parent`. `mode` is type and permissions
+ * (no umask is applied); a type of 0 is a regular file. `attr` is what was made.
+ *
+ * Cost:    three fences.
+ * Errors:  -EEXIST, -ENOENT (`parent` was removed), -ENOTDIR, -ENAMETOOLONG, -EINVAL
+ * (type, name), -ENOSPC, -EMLINK, -ESTALE.
+ */
+int pmfs_mknod(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
+               uint64_t rdev, const struct pmfs_cred *cred, struct pmfs_attr *attr);
+
+/* As pmfs_mknod() of a regular file, opened: pmfs_release() must follow. */
+int pmfs_create(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
+                const struct pmfs_cred *cred, struct pmfs_attr *attr);
+
+/* As pmfs_mknod(). A directory made in a set-group-ID directory has that bit, too. */
+int pmfs_mkdir(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
+               const struct pmfs_cred *cred, struct pmfs_attr *attr);
+
+/* As pmfs_mknod(). -EINVAL for an empty target, -ENAMETOOLONG past PMFS_SYMLINK_MAX. */
+int pmfs_symlink(struct pmfs *fs, uint64_t parent, const char *name, const char *target,
+                 const struct pmfs_cred *cred, struct pmfs_attr *attr);
+
+/*
+ * Copies the target of a symbolic link, NUL-terminated. -EINVAL if it is none, -ERANGE
+ * if `size` is too small; PMFS_SYMLINK_MAX + 1 is enough.
+ */
+int pmfs_readlink(struct pmfs *fs, uint64_t ino, char *target, size_t size);
+
+/*
+ * Gives `ino` the further name `name` in `parent`.
+ *
+ * Cost:    three fences.
+ * Errors:  as pmfs_mknod(); -EPERM (a directory), -EMLINK, -ENOENT (lost its last
+ * name).
+ */
+int pmfs_link(struct pmfs *fs, uint64_t ino, uint64_t parent, const char *name,
+              struct pmfs_attr *attr);
+
+/*
+ * Removes a name; with the last one the inode goes, as soon as nobody has it open or
+ * looked up. Works on a full filesystem.
+ *
+ * Cost:    three fences; what is larger than 512 blocks takes three for each 512.
+ * Errors:  -ENOENT, -ENOTDIR, -EISDIR, -ESTALE.
+ */
+int pmfs_unlink(struct pmfs *fs, uint64_t parent, const char *name);
+
+/* As pmfs_unlink(), of an empty directory. -ENOTEMPTY, -EINVAL ("."). */
+int pmfs_rmdir(struct pmfs *fs, uint64_t parent, const char *name);
+
+enum pmfs_rename_flags {
+    PMFS_RENAME_NOREPLACE = 1, /* -EEXIST if the new name exists */
+    PMFS_RENAME_EXCHANGE = 2,  /* both must exist; they change places */
+};
+
+/*
+ * Moves a name. What had the new name before is replaced, and no moment shows neither.
+ *
+ * Cost:    three fences.
+ * Errors:  -ENOENT, -ENOTDIR, -EISDIR, -ENOTEMPTY, -EEXIST, -EINVAL (a directory into
+ * itself; flags), -EMLINK, -ENOSPC (the new directory must grow and cannot), -ESTALE.
+ */
+int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new_parent,
+                const char *new_name, unsigned flags);
+
+/* ---- Files
+ * ------------------------------------------------------------------------------- */
+
+/*
+ * Keeps an inode of any type alive, even without a name, until as many pmfs_release().
+ * -ESTALE.
+ */
+int pmfs_open(struct pmfs *fs, uint64_t ino);
+void pmfs_release(struct pmfs *fs, uint64_t ino);
+
+/*
+ * Reads up to `size` bytes; `*done` is less only at the end of the file.
+ *
+ * Cost:    no fence.
+ * Errors:  -EISDIR, -EINVAL (neither file nor directory), -ESTALE.
+ */
+int pmfs_read(struct pmfs *fs, uint64_t ino, uint64_t offset, void *buffer, size_t size,
+              size_t *done);
+
+/*
+ * As pmfs_read(), without a copy: calls `use` once with pieces of persistent memory
+ * (and of a page of zeros for holes), in order. The file is locked for reading until
+ * `use` returns; it may call nothing of pmfs. Returns what `use` returns.
+ */
+typedef int pmfs_read_fn(void *arg, const struct iovec *pieces, int count, size_t size);
+int pmfs_read_in_place(struct pmfs *fs, uint64_t ino, uint64_t offset, size_t size,
+                       pmfs_read_fn *use, void *arg);
+
+enum pmfs_write_flags {
+    PMFS_APPEND = 1, /* write at the end of the file, whatever `offset` is */
+};
+
+/*
+ * Writes all of `size` bytes, or nothing: size and times of the file included, and
+ * however many blocks. Works on a full filesystem where no block must be added.
+ *
+ * Cost:    three fences. Two for bytes past the end of the file but inside its last
+ * block. Crash:   all or nothing; in the cheap case the times may be newer than the
+ * content. Errors:  -EISDIR, -EINVAL (no regular file), -EFBIG, -ENOSPC, -ESTALE.
+ */
+int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffer,
+               size_t size, unsigned flags, size_t *done);
+
+/* ---- Directories
+ * -------------------------------------------------------------------------- */
+
+struct pmfs_dirent {
+    const char *name; /* NUL-terminated; valid during the call */
+    uint64_t ino;
+    uint32_t mode;        /* type only, as st_mode */
+    uint32_t name_size;   /* bytes, without the NUL */
+    uint64_t next_cookie; /* continue here after this entry */
+    const struct pmfs_attr
+        *attr; /* with PMFS_READDIR_ATTR, and not "." or ".."; else NULL */
+};
+
+/* Returns 0 to take the entry and go on, anything else to refuse it and stop. */
+typedef int pmfs_readdir_fn(void *arg, const struct pmfs_dirent *entry);
+
+enum pmfs_readdir_flags {
+    PMFS_READDIR_ATTR = 1, /* with attributes; entries taken count a lookup */
+};
+
+/*
+ * Lists a directory from `cookie` on; 0 is the start. Calls `take` for each entry, "."
+ * and
+ * ".." first, until it refuses one or all are listed. A cookie stays valid as long as
+ * the directory lives: what is there throughout is listed exactly once, whatever else
+ * comes and goes in between. The directory is locked for reading: `take` may call
+ * nothing of pmfs.
+ *
+ * Errors:  -ENOTDIR, -ESTALE.
+ */
+int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
+                 pmfs_readdir_fn *take, void *arg);
+
+/* ---- The filesystem
+ * ------------------------------------------------------------------------ */
+
+struct pmfs_statfs {
+    uint32_t block_size;
+    uint32_t name_max;
+    uint64_t blocks;      /* of block_size */
+    uint64_t blocks_free; /* spare blocks, kept for changes of a full pool, included */
+    uint64_t blocks_available; /* without them: what can be filled */
+    uint64_t files;            /* inodes in use and how many more there could be */
+    uint64_t files_free;
+    uint64_t id; /* as f_fsid */
+};
+
+int pmfs_statfs(struct pmfs *fs, struct pmfs_statfs *statfs);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
