@@ -370,22 +370,37 @@ int minl2r_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value);
  * A slab: objects smaller than a block, cut from blocks of one size class each. It lies
  * in PM, zeroed at first (in a root object, say), and is changed by the caller's
  * transactions only; whoever calls holds the slab's lock from the first call until commit.
+ * A block whose last object is freed goes back to the pool: an empty slab holds nothing.
  */
-#define MINL2R_SLAB_CLASSES 16
+#define MINL2R_SLAB_CLASSES 24
 struct minl2r_slab {
     uint64_t partial[MINL2R_SLAB_CLASSES]; /* per class: the first block with room */
 };
 
 /*
- * Allocates `size` bytes, aligned to 16. What is larger than a quarter of a block takes
- * whole blocks. Fill it by minl2r_tx_write_fresh() or minl2r_tx_write().
+ * Allocates `size` bytes, aligned to 16. Classes are two per doubling; what does not fit
+ * into a block twice takes whole blocks. So full blocks take at most 2.1 times the sizes
+ * of their objects (2.3 with blocks below 4 KiB), where one below 16 B counts as 16.
  *
- * Errors:  -ENOSPC, -EINVAL, -ENOMEM, -EUCLEAN (damaged slab).
+ * Fill it by minl2r_tx_write_fresh() or minl2r_tx_write(). What the transaction freed
+ * itself is not handed out again before it is committed.
+ *
+ * Cost:    none until commit: one word of a block's header, and its neighbours in the list
+ *          when it becomes full; a new block like minl2r_tx_alloc(). Does not grow with the
+ *          number of objects.
+ * Crash:   allocated if and only if the transaction is committed.
+ * Errors:  -ENOSPC, -EINVAL (no bytes; `slab` outside the data area), -ENOMEM, -EUCLEAN
+ *          (damaged slab): then nothing of this call is queued.
  */
 int minl2r_slab_alloc(struct minl2r_tx *tx, const struct minl2r_slab *slab, size_t size,
                       uint64_t *offset);
 
-/* Frees what minl2r_slab_alloc() gave for the same `size`. */
+/*
+ * Frees what minl2r_slab_alloc() gave for the same `size`, once committed.
+ *
+ * Errors:  -EINVAL (not allocated with this size, or freed already), and as for
+ *          minl2r_slab_alloc().
+ */
 int minl2r_slab_free(struct minl2r_tx *tx, const struct minl2r_slab *slab, uint64_t offset,
                      size_t size);
 

@@ -110,4 +110,23 @@ struct pm_root {
 };
 _Static_assert(sizeof(struct pm_root) == 16, "FORMAT.md: pm_root");
 
+/*
+ * Start of a block that a slab cuts into objects of one size. The used bits follow, in words:
+ * bit i set: object i is not free; set, too, past the last object. Then the objects.
+ */
+struct pm_slab_block {
+    uint32_t magic;          /* PM_SLAB_MAGIC */
+    uint32_t object_size;    /* bytes, multiple of 16 */
+    uint32_t object_count;   /* 2 or more */
+    uint32_t objects_offset; /* bytes, from the start of the block */
+    uint64_t next;           /* offset of the next block with room; 0: last, or full */
+    uint64_t prev;           /* offset of the block before it; 0: first, or full */
+    uint64_t used[];
+};
+_Static_assert(sizeof(struct pm_slab_block) == 32, "FORMAT.md: pm_slab_block");
+_Static_assert(offsetof(struct pm_slab_block, next) == 16, "FORMAT.md: pm_slab_block");
+_Static_assert(offsetof(struct pm_slab_block, used) == 32, "FORMAT.md: pm_slab_block");
+
+#define PM_SLAB_MAGIC 0x62616c73u /* "slab" */
+
 #endif
