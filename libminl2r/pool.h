@@ -56,10 +56,11 @@ struct minl2r_pool {
     uint32_t lane_waiters; /* atomic */
     uint32_t lanes_free;   /* atomic */
 
-    /* Transactions: ended ones kept for reuse, and how many are running. */
+    /* Transactions: all objects ever made, and the ended ones kept for reuse. */
+    pthread_mutex_t tx_lock;
+    struct minl2r_tx *tx_all;                   /* under tx_lock */
     struct minl2r_tx *tx_cache[TX_CACHE_COUNT]; /* atomic */
-    uint64_t tx_running;                        /* atomic */
-    struct minl2r_stats stats; /* of ended transactions that held no lane; atomic adds */
+    struct minl2r_stats stats;                  /* of recovery */
 };
 
 /* ---- Geometry ----------------------------------------------------------------------- */
@@ -112,10 +113,10 @@ static inline bool is_data(const struct geometry *geo, uint64_t offset, uint64_t
            first >> geo->zone_shift == last >> geo->zone_shift;
 }
 
-/* Is `offset` the start of `count` data blocks? */
+/* Is `offset` the start of `count` blocks that a program may allocate (not the root block)? */
 static inline bool is_blocks(const struct geometry *geo, uint64_t offset, uint64_t count)
 {
-    return offset >= geo->zones_offset && count <= geo->block_count &&
+    return offset > block_offset(geo, 1) && count <= geo->block_count &&
            ((offset - geo->zones_offset) & (geo->block_size - 1)) == 0 &&
            is_data(geo, offset, count << geo->block_shift);
 }
@@ -150,8 +151,25 @@ static inline const struct pm_root *pool_root_block(const struct minl2r_pool *po
 int geometry_read(struct geometry *geo, const struct pm_super *super, uint64_t mapped_size);
 
 /*
- * Writes a new, empty pool into a zeroed mapping. The superblock is durable last, so what a
- * crash leaves is no pool.
+ * Plans a new pool of `size` bytes: fills `super` but for name, uuid, time and checksum.
+ * -EINVAL for options out of range and a size that does not do. `options` may be NULL.
+ */
+int geometry_plan(struct pm_super *super, uint64_t size, const struct minl2r_options *options);
+
+uint64_t super_checksum(const struct pm_super *super);
+
+/* Checks what both create and open read of `options`, which may be NULL. */
+int options_check(const struct minl2r_options *options);
+
+/*
+ * The bits of the bitmap word of blocks [index, index + 64) that are always set: the bitmap
+ * itself, the root block, and what lies past the end.
+ */
+uint64_t bitmap_fixed_bits(const struct geometry *geo, uint64_t index);
+
+/*
+ * Writes a new, empty pool into a mapping, of `size` bytes (0: all of it). What a crash
+ * leaves is no pool: the magic is durable last. -EEXIST if there is a pool already.
  */
 int pool_format(const struct pm *pm, const char *layout, uint64_t size,
                 const struct minl2r_options *options);
@@ -172,6 +190,11 @@ int pool_file_create(const char *path, uint64_t size, const struct minl2r_option
                      struct pm *pm, int *fd);
 int pool_file_open(const char *path, const struct minl2r_options *options, bool writable,
                    struct pm *pm, int *fd);
+
+void pool_file_close(struct pm *pm, int fd);
+
+/* Closes what pool_file_create() made and removes the file (not a device). */
+void pool_file_abandon(const char *path, struct pm *pm, int fd);
 
 /* How often this process was forked off since the library was loaded. */
 uint64_t fork_count(void);

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pool.c - a pool in memory: formatting, attaching, and when it may not be changed. */
+#include "libminl2r/pool.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "libminl2r/alloc.h"
+#include "libminl2r/error.h"
+#include "libminl2r/lane.h"
+
+/* ---- Forks
+ * ---------------------------------------------------------------------------- */
+
+static uint64_t forks;
+
+static void count_fork(void)
+{
+    forks++;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
+uint64_t fork_count(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, watch_forks);
+    return forks;
+}
+
+/* ---- Usable or not
+ * -------------------------------------------------------------------- */
+
+int pool_usable(const struct minl2r_pool *pool)
+{
+    if (pool->fork_count != forks)
+        return error_set(EPERM,
+                         "the pool was opened before fork(): only the parent may use "
+                         "it");
+    if (__atomic_load_n(&pool->poisoned, __ATOMIC_RELAXED))
+        return error_set(EIO,
+                         "the medium failed earlier: the pool has to be opened again");
+    return 0;
+}
+
+int pool_poison(struct minl2r_pool *pool)
+{
+    __atomic_store_n(&pool->poisoned, true, __ATOMIC_RELAXED);
+    return -EIO;
+}
+
+/* ---- Formatting
+ * ----------------------------------------------------------------------- */
+
+static void format_lanes(struct pm_phase *phase, const struct pm_super *super)
+{
+    const uint8_t *lanes = phase->pm->base + super->lanes_offset;
+    size_t size = super->lane_count * sizeof(struct pm_lane);
+
+    pm_zero(phase, lanes, size);
+    pm_flush(phase, lanes, size);
+}
+
+static void format_bitmap(struct pm_phase *phase, const struct geometry *geo,
+                          uint64_t zone)
+{
+    uint64_t first = zone << geo->zone_shift;
+    const uint8_t *bitmap = phase->pm->base + block_offset(geo, first);
+
+    for (uint32_t at = 0; at < geo->block_size; at += 8) {
+        uint64_t bits = bitmap_fixed_bits(geo, first + 8ull * at);
+
+        pm_store(phase, bitmap + at, &bits, sizeof(bits));
+    }
+    pm_flush(phase, bitmap, geo->block_size);
+}
+
+static void format_root(struct pm_phase *phase, const struct geometry *geo)
+{
+    const uint8_t *root = phase->pm->base + block_offset(geo, 1);
+
+    pm_zero(phase, root, geo->block_size);
+    pm_flush(phase, root, geo->block_size);
+}
+
+/* The magic comes last, in a store and a fence of its own: until then there is no pool.
+ */
+static int format_super(struct pm_phase *phase, const struct pm_super *super)
+{
+    const uint8_t *base = phase->pm->base;
+    size_t magic_size = sizeof(super->magic);
+
+    pm_store(phase, base + magic_size, super->magic + magic_size,
+             sizeof(*super) - magic_size);
+    pm_flush(phase, base, sizeof(*super));
+    int result = pm_fence(phase); /* the whole pool, then what makes it one */
+
+    if (result < 0)
+        return result;
+    pm_store(phase, base, super->magic, magic_size);
+    pm_flush(phase, base, magic_size);
+    return pm_fence(phase); /* the pool, then the answer that it exists */
+}
+
+static int name_super(struct pm_super *super, const char *layout)
+{
+    size_t length = strlen(layout);
+
+    if (length > MINL2R_LAYOUT_MAX)
+        return error_set(EINVAL, "the layout name has %zu characters: at most %d",
+                         length, MINL2R_LAYOUT_MAX);
+    memcpy(super->layout, layout, length);
+    if (getrandom(super->uuid, sizeof(super->uuid), 0) != sizeof(super->uuid))
+        return error_set(EIO, "no random numbers for the uuid");
+    super->created_s = (uint64_t)time(NULL);
+    memcpy(super->magic, PM_MAGIC, sizeof(super->magic));
+    super->checksum = super_checksum(super);
+    return 0;
+}
+
+/* A device is not made anew by creating a pool: what is on it might be worth something.
+ */
+static int refuse_existing(const struct pm *pm)
+{
+    const struct pm_super *super = (const struct pm_super *)pm->base;
+
+    if (memcmp(super->magic, PM_MAGIC, sizeof(super->magic)) == 0)
+        return error_set(
+            EEXIST, "there is a pool already: clear its first %u bytes first", PM_PAGE);
+    return 0;
+}
+
+static int write_pool(const struct pm *pm, const struct pm_super *super)
+{
+    struct minl2r_stats stats = {0};
+    struct pm_phase phase = {.pm = pm, .stats = &stats};
+    struct geometry geo;
+    int result = geometry_read(&geo, super, pm->size);
+
+    if (result < 0)
+        return result;
+    format_lanes(&phase, super);
+    for (uint64_t zone = 0; zone < geo.zone_count; zone++)
+        format_bitmap(&phase, &geo, zone);
+    format_root(&phase, &geo);
+    return format_super(&phase, super);
+}
+
+int pool_format(const struct pm *pm, const char *layout, uint64_t size,
+                const struct minl2r_options *options)
+{
+    struct pm_super super;
+    int result = refuse_existing(pm);
+
+    if (result == 0)
+        result = geometry_plan(&super, size ? size : pm->size, options);
+    if (result == 0)
+        result = name_super(&super, layout);
+    if (result == 0)
+        result = write_pool(pm, &super);
+    return result;
+}
+
+/* ---- Attaching
+ * ------------------------------------------------------------------------ */
+
+static int check_layout(const struct pm_super *super, const char *layout)
+{
+    if (!layout || strncmp(super->layout, layout, sizeof(super->layout)) == 0)
+        return 0;
+    return error_set(EINVAL, "the pool's layout is \"%.63s\", not \"%.63s\"",
+                     super->layout, layout);
+}
+
+static int check_writable(const struct pm *pm, const struct pm_super *super)
+{
+    if (!pm->writable || super->features_ro == 0)
+        return 0;
+    return error_set(
+        EPROTONOSUPPORT,
+        "superblock: features_ro is 0x%llx: a newer library made this pool; "
+        "this one can only check it",
+        (unsigned long long)super->features_ro);
+}
+
+static int attach_twins(struct minl2r_pool *pool)
+{
+    int result = alloc_attach(pool);
+
+    if (result < 0)
+        return error_set(-result, "no memory for the bitmaps of %llu blocks",
+                         (unsigned long long)pool->geo.block_count);
+    result = lanes_attach(pool);
+    if (result < 0)
+        alloc_detach(pool);
+    return result;
+}
+
+int pool_attach(struct minl2r_pool *pool, const struct pm *pm, const char *layout)
+{
+    const struct pm_super *super = (const struct pm_super *)pm->base;
+
+    if (pm->size < PM_PAGE)
+        return error_set(EINVAL, "not a MinL2R pool: only %llu bytes",
+                         (unsigned long long)pm->size);
+    int result = geometry_read(&pool->geo, super, pm->size);
+
+    if (result == 0)
+        result = check_layout(super, layout);
+    if (result == 0)
+        result = check_writable(pm, super);
+    if (result < 0)
+        return result;
+    pool->pm = *pm;
+    pool->fd = -1;
+    pool->checksum_seed = pm_hash(super->uuid, sizeof(super->uuid), 0);
+    pool->fork_count = fork_count();
+    result = attach_twins(pool);
+    if (result < 0)
+        return result;
+    pthread_mutex_init(&pool->root_lock, NULL);
+    pthread_mutex_init(&pool->tx_lock, NULL);
+    return 0;
+}
+
+void pool_detach(struct minl2r_pool *pool)
+{
+    pthread_mutex_destroy(&pool->tx_lock);
+    pthread_mutex_destroy(&pool->root_lock);
+    lanes_detach(pool);
+    alloc_detach(pool);
+}

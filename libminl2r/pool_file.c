@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pool_file.c - a pool's file or device: making, locking, mapping. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "libminl2r/error.h"
+#include "libminl2r/pool.h"
+
+typedef unsigned long long ull;
+
+static int failed(const char *what, const char *path, int errnum)
+{
+    return error_set(errnum, "cannot %s %s: %s", what, path, strerror(errnum));
+}
+
+/* A device has no size of its own; the kernel tells that of a DAX device. */
+static int device_size(const char *path, dev_t device, uint64_t *size)
+{
+    char name[64];
+    char text[32] = {0};
+
+    snprintf(name, sizeof(name), "/sys/dev/char/%u:%u/size", major(device),
+             minor(device));
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+    if (fd >= 0)
+        close(fd);
+    *size = length > 0 ? strtoull(text, NULL, 10) : 0;
+    if (*size == 0)
+        return error_set(EINVAL, "%s is no DAX device: %s does not tell its size", path,
+                         name);
+    return 0;
+}
+
+static int size_of(const char *path, int fd, uint64_t *size)
+{
+    struct stat stat;
+
+    if (fstat(fd, &stat) < 0)
+        return failed("look at", path, errno);
+    if (S_ISCHR(stat.st_mode))
+        return device_size(path, stat.st_rdev, size);
+    if (!S_ISREG(stat.st_mode))
+        return error_set(EINVAL, "%s is neither a file nor a DAX device", path);
+    *size = (uint64_t)stat.st_size;
+    if (*size < PM_PAGE)
+        return error_set(EINVAL, "%s is not a MinL2R pool: it has only %llu bytes",
+                         path, (ull)*size);
+    return 0;
+}
+
+static int lock_file(const char *path, int fd, bool exclusive)
+{
+    if (flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0)
+        return 0;
+    if (errno == EWOULDBLOCK)
+        return error_set(EBUSY, "%s is open already, here or in another process", path);
+    return failed("lock", path, errno);
+}
+
+static int check_medium(const struct pm *pm, const struct minl2r_options *options)
+{
+    if (!options || pm->medium >= options->require)
+        return 0;
+    return error_set(ENOTSUP, "medium \"%s\" is required, but this is \"%s\": %s",
+                     minl2r_medium_name(options->require),
+                     minl2r_medium_name(pm->medium), pm->reason);
+}
+
+static int map_file(int fd, uint64_t size, bool writable,
+                    const struct minl2r_options *options, struct pm *pm)
+{
+    int result = pm_map(pm, fd, size, writable);
+
+    if (result < 0)
+        return result;
+    result = check_medium(pm, options);
+    if (result < 0)
+        pm_unmap(pm);
+    return result;
+}
+
+/* ---- Open
+ * ----------------------------------------------------------------------------- */
+
+static int lock_and_map(const char *path, int fd, const struct minl2r_options *options,
+                        bool writable, struct pm *pm)
+{
+    uint64_t size = 0;
+    int result = lock_file(path, fd, writable);
+
+    if (result == 0)
+        result = size_of(path, fd, &size);
+    if (result == 0)
+        result = map_file(fd, size, writable, options, pm);
+    return result;
+}
+
+int pool_file_open(const char *path, const struct minl2r_options *options,
+                   bool writable, struct pm *pm, int *fd)
+{
+    int result = options_check(options);
+
+    if (result < 0)
+        return result;
+    /* Nothing that is opened by mistake, a pipe say, may make this wait. */
+    *fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC);
+    if (*fd < 0)
+        return failed("open", path, errno);
+    result = lock_and_map(path, *fd, options, writable, pm);
+    if (result < 0)
+        close(*fd);
+    return result;
+}
+
+/* ---- Create
+ * --------------------------------------------------------------------------- */
+
+/* Space for every byte, so that no later store can fail. */
+static int allocate(const char *path, int fd, uint64_t size)
+{
+    int errnum;
+
+    do
+        errnum = posix_fallocate(fd, 0, (off_t)size);
+    while (errnum == EINTR);
+    if (errnum == 0)
+        return 0;
+    return error_set(errnum, "cannot allocate %llu bytes for %s: %s", (ull)size, path,
+                     strerror(errnum));
+}
+
+static int fill_file(const char *path, int fd, uint64_t size,
+                     const struct minl2r_options *options, struct pm *pm)
+{
+    int result = lock_file(path, fd, true);
+
+    if (result == 0)
+        result = allocate(path, fd, size);
+    if (result == 0)
+        result = map_file(fd, size, true, options, pm);
+    return result;
+}
+
+static bool is_device(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISCHR(info.st_mode);
+}
+
+static int create_on_device(const char *path, uint64_t size,
+                            const struct minl2r_options *options, struct pm *pm,
+                            int *fd)
+{
+    int result = pool_file_open(path, options, true, pm, fd);
+
+    if (result < 0 || size <= pm->size)
+        return result;
+    result = error_set(ENOSPC, "%s has %llu bytes, not %llu", path, (ull)pm->size,
+                       (ull)size);
+    pool_file_close(pm, *fd);
+    return result;
+}
+
+int pool_file_create(const char *path, uint64_t size,
+                     const struct minl2r_options *options, struct pm *pm, int *fd)
+{
+    struct pm_super plan;
+
+    if (is_device(path))
+        return create_on_device(path, size, options, pm, fd);
+    int result = geometry_plan(&plan, size, options);
+
+    if (result < 0)
+        return result;
+    mode_t mode = options && options->mode ? options->mode : 0600;
+
+    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (*fd < 0)
+        return failed("create", path, errno);
+    result = fill_file(path, *fd, plan.pool_size, options, pm);
+    if (result < 0) {
+        unlink(path);
+        close(*fd);
+    }
+    return result;
+}
+
+void pool_file_close(struct pm *pm, int fd)
+{
+    pm_unmap(pm);
+    close(fd);
+}
+
+void pool_file_abandon(const char *path, struct pm *pm, int fd)
+{
+    if (!is_device(path))
+        unlink(path);
+    pool_file_close(pm, fd);
+}
