@@ -221,18 +221,11 @@ int pool_attach(struct minl2r_pool *pool, const struct pm *pm, const char *layou
     pool->fd = -1;
     pool->checksum_seed = pm_hash(super->uuid, sizeof(super->uuid), 0);
     pool->fork_count = fork_count();
-    result = attach_twins(pool);
-    if (result < 0)
-        return result;
-    pthread_mutex_init(&pool->root_lock, NULL);
-    pthread_mutex_init(&pool->tx_lock, NULL);
-    return 0;
+    return attach_twins(pool);
 }
 
 void pool_detach(struct minl2r_pool *pool)
 {
-    pthread_mutex_destroy(&pool->tx_lock);
-    pthread_mutex_destroy(&pool->root_lock);
     lanes_detach(pool);
     alloc_detach(pool);
 }

@@ -63,7 +63,7 @@ struct minl2r_pool {
     struct minl2r_stats stats;                  /* of recovery */
 };
 
-/* ---- Geometry ----------------------------------------------------------------------- */
+/* ---- Geometry -------------------------------------------------------------------- */
 
 static inline const void *pool_at(const struct minl2r_pool *pool, uint64_t offset)
 {
@@ -142,7 +142,7 @@ static inline const struct pm_root *pool_root_block(const struct minl2r_pool *po
     return (const struct pm_root *)pool_at(pool, block_offset(&pool->geo, 1));
 }
 
-/* ---- Life -------------------------------------------------------------------------- */
+/* ---- Life ------------------------------------------------------------------------ */
 
 /*
  * Validates a superblock that may be anything, of a pool of `mapped_size` bytes, and fills
@@ -194,7 +194,7 @@ int pool_file_open(const char *path, const struct minl2r_options *options, bool 
 void pool_file_close(struct pm *pm, int fd);
 
 /* Closes what pool_file_create() made and removes the file (not a device). */
-void pool_file_abandon(const char *path, struct pm *pm, int fd);
+void pool_file_discard(const char *path, struct pm *pm, int fd);
 
 /* How often this process was forked off since the library was loaded. */
 uint64_t fork_count(void);

@@ -201,7 +201,7 @@ void pool_file_close(struct pm *pm, int fd)
     close(fd);
 }
 
-void pool_file_abandon(const char *path, struct pm *pm, int fd)
+void pool_file_discard(const char *path, struct pm *pm, int fd)
 {
     if (!is_device(path))
         unlink(path);
