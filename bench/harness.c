@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/harness.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+uint64_t bench_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int bench_pin(void)
+{
+    cpu_set_t allowed, one;
+    int last = CPU_SETSIZE - 1;
+
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+        return -errno;
+    while (last > 0 && !CPU_ISSET((size_t)last, &allowed))
+        last--;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)last, &one);
+    return sched_setaffinity(0, sizeof(one), &one) < 0 ? -errno : 0;
+}
+
+int bench_rounds(const struct bench_subject *subjects, size_t count, size_t rounds)
+{
+    for (size_t round = 0; round < rounds; round++) {
+        for (size_t turn = 0; turn < count; turn++) {
+            const struct bench_subject *subject = &subjects[(round + turn) % count];
+            int rc = subject->batch(subject->arg, &subject->ns[round]);
+
+            if (rc < 0)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+struct bench_spread bench_spread(const double *samples, size_t count)
+{
+    double sorted[BENCH_ROUNDS_MAX];
+
+    assert(count >= 1 && count <= BENCH_ROUNDS_MAX);
+    memcpy(sorted, samples, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), compare);
+    return (struct bench_spread){
+        .median = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2,
+        .min = sorted[0],
+        .max = sorted[count - 1],
+    };
+}
+
+double bench_ratio(const double *samples, const double *base, size_t count)
+{
+    double ratios[BENCH_ROUNDS_MAX];
+
+    assert(count >= 1 && count <= BENCH_ROUNDS_MAX);
+    for (size_t i = 0; i < count; i++)
+        ratios[i] = samples[i] / base[i];
+    return bench_spread(ratios, count).median;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * scratch.h - files that are gone when the program is: at exit, and on SIGINT, SIGTERM
+ * or SIGHUP. They lie in one directory of their own.
+ */
+#ifndef BENCH_SCRATCH_H
+#define BENCH_SCRATCH_H
+
+/* Makes the directory, inside `parent`. Once per program. */
+int scratch_init(const char *parent);
+
+/*
+ * The path of a file `name` in the directory; the caller creates it. The same for the
+ * same name. NULL if there are too many.
+ */
+const char *scratch_path(const char *name);
+
+/* As scratch_path(), for a file anywhere. `path` must stay valid. */
+const char *scratch_adopt(const char *path);
+
+/* Removes the file now; who has it open keeps it. */
+void scratch_unlink(const char *path);
+
+/* Forgets the file: it stays. */
+void scratch_keep(const char *path);
+
+#endif

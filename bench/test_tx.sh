@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Tests of the program bench-tx as its users see it: test_tx.sh PROGRAM TEST
+set -euo pipefail
+program=$1
+here=$(dirname "$0")
+
+bad_usage_exits_with_2() {
+    local arguments status
+    for arguments in --nonsense "--case nonsense" "--rounds 0" "--rounds 1x" extra; do
+        status=0
+        # shellcheck disable=SC2086
+        "$program" $arguments >/dev/null 2>&1 || status=$?
+        [ "$status" -eq 2 ] || fail "bench-tx $arguments: exit status $status"
+    done
+}
+
+json_has_the_keys_of_the_table() {
+    local key
+    "$program" --quick --rounds 1 --case store64 --dir "$directory" \
+        --json "$directory/tx.json" >"$directory/table"
+    for key in case system pattern size ranges changed_pct fences lines_flushed \
+        lines_streamed log_payload_bytes log_bytes ns_median ns_min ns_max \
+        ratio_libpmemobj ratio_floor; do
+        grep -q "\"$key\":" "$directory/tx.json" || fail "no key $key"
+    done
+    "$program" --render "$directory/tx.json" | grep -q '^| store64 | minl2r | hot ' ||
+        fail "bench-tx cannot render its own results"
+    [ "$(ls "$directory")" = "$(printf 'table\ntx.json')" ] ||
+        fail "files left: $(ls "$directory")"
+}
+
+# In a process group of its own, interrupted while it has files.
+interrupt_leaves_no_files() {
+    local pid status=0
+    setsid "$program" --quick --dir "$directory" --json "$directory/tx.json" >/dev/null 2>&1 &
+    pid=$!
+    while [ -z "$(ls "$directory")" ]; do
+        kill -0 "$pid" || fail "bench-tx ended by itself"
+        sleep 0.01
+    done
+    kill -INT "$pid"
+    wait "$pid" || status=$?
+    [ "$status" -eq 130 ] || fail "exit status $status"
+    [ -z "$(ls "$directory")" ] || fail "files left: $(ls "$directory")"
+}
+
+documents_show_the_stored_results() {
+    "$here/update-docs.sh" --check "$(dirname "$program")"
+}
+
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+directory=$(mktemp -d /dev/shm/minl2r-test-XXXXXX)
+trap 'rm -rf "$directory"' EXIT
+"$2"
