@@ -2,9 +2,9 @@
 /*
  * minl2r.h - crash-consistent transactions on byte-addressable persistent memory (PM).
  *
- * A pool is one file (or device) mapped into memory. A transaction changes any set of byte
- * ranges and blocks of it; after a crash at any instant, opening the pool shows all of the
- * transaction or none of it.
+ * A pool is one file (or device) mapped into memory. A transaction changes any set of
+ * byte ranges and blocks of it; after a crash at any instant, opening the pool shows
+ * all of the transaction or none of it.
  *
  *     struct minl2r_pool *pool;
  *     struct minl2r_tx *tx;
@@ -20,22 +20,22 @@
  *
  * Contract, for every call unless it says otherwise:
  *
- *   Sizes and offsets   are bytes. An offset counts from the start of the pool; 0 = none.
- *   Returns             0, or a negative errno; minl2r_errormsg() then says what and where.
- *   Pointers into PM    are pointers to const: change them through a transaction.
- *   Isolation           is the caller's: what a running transaction reads or changes, no
- *                       other thread changes (as with libpmemobj; use your own locks).
- *   Threads             a pool may be used by many threads; a transaction by the thread
- *                       that began it. One thread may have several transactions open.
- *   Fork                a child may only close the pool; every other call is -EPERM there.
- *   Space               what can fail for want of space or memory fails before commit.
- *   Poisoned pools      when the medium fails (-EIO, msync mode only) every later change is
- *                       -EIO until the pool is opened again; it then shows old or new.
+ *   Sizes and offsets   are bytes. An offset counts from the start of the pool; 0 =
+ * none. Returns             0, or a negative errno; minl2r_errormsg() then says what
+ * and where. Pointers into PM    are pointers to const: change them through a
+ * transaction. Isolation           is the caller's: what a running transaction reads or
+ * changes, no other thread changes (as with libpmemobj; use your own locks). Threads a
+ * pool may be used by many threads; a transaction by the thread that began it. One
+ * thread may have several transactions open. Fork                a child may only close
+ * the pool; every other call is -EPERM there. Space               what can fail for
+ * want of space or memory fails before commit. Poisoned pools      when the medium
+ * fails (-EIO, msync mode only) every later change is -EIO until the pool is opened
+ * again; it then shows old or new.
  *
  * "Cost" counts fences that have something to wait for: they are what a commit costs.
  *
- * Method: H. K. Lee, J. Kim, D. H. Kang, Y. I. Eom, "Minimizing consistency-control overhead
- * with rollback-recovery for storage class memory", IMCOM 2015.
+ * Method: H. K. Lee, J. Kim, D. H. Kang, Y. I. Eom, "Minimizing consistency-control
+ * overhead with rollback-recovery for storage class memory", IMCOM 2015.
  */
 #ifndef MINL2R_H
 #define MINL2R_H
@@ -54,7 +54,7 @@ extern "C" {
 struct minl2r_pool;
 struct minl2r_tx;
 
-/* ---- Limits ------------------------------------------------------------------------ */
+/* ---- Limits ---------------------------------------------------------------------- */
 
 #define MINL2R_POOL_SIZE_MIN ((uint64_t)1 << 20)
 #define MINL2R_POOL_SIZE_MAX ((uint64_t)1 << 46)
@@ -67,25 +67,25 @@ struct minl2r_tx;
 #define MINL2R_LOG_SIZE_MIN 4096
 #define MINL2R_LOG_SIZE_DEFAULT 16384
 
-/* ---- Errors and version ------------------------------------------------------------ */
+/* ---- Errors and version ---------------------------------------------------------- */
 
 /*
- * The message of this thread's last failed call: one line, without a newline, never NULL.
- * Valid until the thread's next failing call.
+ * The message of this thread's last failed call: one line, without a newline, never
+ * NULL. Valid until the thread's next failing call.
  */
 const char *minl2r_errormsg(void);
 
 /*
- * NULL if a program compiled against `major`.`minor` can use this library, else the reason:
- * minl2r_check_version(MINL2R_MAJOR, MINL2R_MINOR).
+ * NULL if a program compiled against `major`.`minor` can use this library, else the
+ * reason: minl2r_check_version(MINL2R_MAJOR, MINL2R_MINOR).
  */
 const char *minl2r_check_version(unsigned major, unsigned minor);
 
-/* ---- Pools -------------------------------------------------------------------------- */
+/* ---- Pools ----------------------------------------------------------------------- */
 
 /*
- * What keeps the bytes, from the least to the most that it promises. Decided per mapping;
- * minl2r_pool_info() tells the reason.
+ * What keeps the bytes, from the least to the most that it promises. Decided per
+ * mapping; minl2r_pool_info() tells the reason.
  */
 enum minl2r_medium {
     MINL2R_EMULATED = 1, /* tmpfs: survives a killed process, not a power loss */
@@ -103,26 +103,27 @@ const char *minl2r_medium_name(enum minl2r_medium medium);
 #define MINL2R_POINTER_NEVER 0xffffffffu /* data logging only */
 
 /*
- * Options of create and open. All zero means: the defaults. `require` is read by both; the
- * rest is fixed when a pool is created, and ignored by open.
+ * Options of create and open. All zero means: the defaults. `require` is read by both;
+ * the rest is fixed when a pool is created, and ignored by open.
  */
 struct minl2r_options {
     enum minl2r_medium require; /* refuse a lesser medium with -ENOTSUP; 0: take any */
     uint32_t block_size;        /* bytes; power of two from 512 to 65536; 0: 4096 */
     uint32_t lanes;             /* transactions that may log at once; 0: by pool size */
     uint32_t log_size;          /* bytes of log a lane has before it grows; 0: 16384 */
-    uint32_t pointer_threshold; /* changed bytes of a block from which on it is swapped */
-    uint32_t spare_blocks;      /* blocks that tx_alloc leaves for logs and swaps, so that
-                                   a full pool can still be changed; 0: by pool size */
-    uint32_t mode;              /* permission bits of the new file; 0: 0600 */
-    uint32_t reserved[9];       /* zero */
+    uint32_t
+        pointer_threshold; /* changed bytes of a block from which on it is swapped */
+    uint32_t spare_blocks; /* blocks that tx_alloc leaves for logs and swaps, so that
+                              a full pool can still be changed; 0: by pool size */
+    uint32_t mode;         /* permission bits of the new file; 0: 0600 */
+    uint32_t reserved[9];  /* zero */
 };
 
 /*
  * Creates the pool file `path` of `size` bytes (rounded down to whole blocks), with its
- * space allocated, and opens it. `layout` names what the program keeps in it; opening with
- * another name fails. `options` may be NULL. A character device (device DAX) must exist; its
- * size is used where `size` is 0.
+ * space allocated, and opens it. `layout` names what the program keeps in it; opening
+ * with another name fails. `options` may be NULL. A character device (device DAX) must
+ * exist; its size is used where `size` is 0.
  *
  * Crash:   before it returns, the file may be left behind, and opening it is -EUCLEAN.
  * Errors:  -EEXIST, -EINVAL, -ENOSPC, -ENOTSUP (medium), or what the file system says;
@@ -145,30 +146,31 @@ int minl2r_pool_open(const char *path, const char *layout,
                      const struct minl2r_options *options, struct minl2r_pool **pool);
 
 /*
- * Closes the pool and frees `pool`. Transactions still open are an error: -EBUSY, and the
- * pool stays open. NULL is allowed.
+ * Closes the pool and frees `pool`. Transactions still open are an error: -EBUSY, and
+ * the pool stays open. NULL is allowed.
  */
 int minl2r_pool_close(struct minl2r_pool *pool);
 
-/* One finding of minl2r_pool_check(); `what` names the broken invariant and the place. */
+/* One finding of minl2r_pool_check(); `what` names the broken invariant and the place.
+ */
 typedef void minl2r_check_fn(void *arg, const char *what);
 
 /*
- * Verifies a pool file that nobody has open, without writing to it: superblock, geometry,
- * lanes, logs, bitmaps, root. Calls `found` for each problem. Unfinished transactions, which
- * the next open undoes, are not problems.
+ * Verifies a pool file that nobody has open, without writing to it: superblock,
+ * geometry, lanes, logs, bitmaps, root. Calls `found` for each problem. Unfinished
+ * transactions, which the next open undoes, are not problems.
  *
  * Returns: 0 if consistent, -EUCLEAN if not, else why it could not be checked.
  */
 int minl2r_pool_check(const char *path, minl2r_check_fn *found, void *arg);
 
 struct minl2r_recovery {
-    uint64_t lanes;      /* transactions that were undone */
-    uint64_t batches;    /* log batches read */
-    uint64_t records;    /* log records undone */
-    uint64_t bytes;      /* original bytes written back */
-    uint64_t blocks;     /* blocks whose allocation or freeing was undone */
-    uint64_t ns;         /* time that validating and undoing took */
+    uint64_t lanes;   /* transactions that were undone */
+    uint64_t batches; /* log batches read */
+    uint64_t records; /* log records undone */
+    uint64_t bytes;   /* original bytes written back */
+    uint64_t blocks;  /* blocks whose allocation or freeing was undone */
+    uint64_t ns;      /* time that validating and undoing took */
 };
 
 struct minl2r_info {
@@ -193,11 +195,12 @@ struct minl2r_info {
 int minl2r_pool_info(struct minl2r_pool *pool, struct minl2r_info *info);
 
 /*
- * The root object: the entry to all that a program keeps in the pool. The first call makes
- * it, zeroed, in one transaction; later calls must name the same size. Aligned to the block
- * size.
+ * The root object: the entry to all that a program keeps in the pool. The first call
+ * makes it, zeroed, in one transaction; later calls must name the same size. Aligned to
+ * the block size.
  *
- * Returns: NULL on error: -EINVAL for another size, -ENOSPC (errno and message are set).
+ * Returns: NULL on error: -EINVAL for another size, -ENOSPC (errno and message are
+ * set).
  */
 const void *minl2r_root(struct minl2r_pool *pool, uint64_t size);
 
@@ -207,10 +210,11 @@ const void *minl2r_at(const struct minl2r_pool *pool, uint64_t offset);
 /* The offset of an address, or 0 for NULL and for what lies outside the data area. */
 uint64_t minl2r_offset(const struct minl2r_pool *pool, const void *ptr);
 
-/* ---- Transactions: begin and end ---------------------------------------------------- */
+/* ---- Transactions: begin and end ------------------------------------------------- */
 
 /*
- * Begins a transaction. Cheap: no fence, no lane, and no heap allocation in steady state.
+ * Begins a transaction. Cheap: no fence, no lane, and no heap allocation in steady
+ * state.
  *
  * Errors:  -ENOMEM, -EIO (poisoned), -EPERM (after fork).
  */
@@ -219,12 +223,12 @@ int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
 /*
  * Commits every change of `tx` and ends it, whatever it returns.
  *
- * Cost:    three fences for any number of ranges and blocks, and one flushed or streamed
- *          line per changed line. One aligned word and nothing else: one fence (two with
- *          fresh bytes outside its line). Nothing changed: none.
- *          May wait for a lane while as many transactions commit as the pool has lanes.
- * Crash:   during the call: all old or all new after recovery; after it: all new.
- * Errors:  -EIO if the medium failed (msync mode): the pool is poisoned.
+ * Cost:    three fences for any number of ranges and blocks, and one flushed or
+ * streamed line per changed line. One aligned word and nothing else: one fence (two
+ * with fresh bytes outside its line). Nothing changed: none. May wait for a lane while
+ * as many transactions commit as the pool has lanes. Crash:   during the call: all old
+ * or all new after recovery; after it: all new. Errors:  -EIO if the medium failed
+ * (msync mode): the pool is poisoned.
  */
 int minl2r_tx_commit(struct minl2r_tx *tx);
 
@@ -237,31 +241,33 @@ int minl2r_tx_commit(struct minl2r_tx *tx);
  */
 int minl2r_tx_abort(struct minl2r_tx *tx);
 
-/* ---- Transactions: queued changes ---------------------------------------------------- */
+/* ---- Transactions: queued changes ------------------------------------------------ */
 
 /*
- * Queues bytes for `dst`. `src` is read here, once, and may be in PM or change afterwards.
- * A later write wins over an earlier one where they overlap.
+ * Queues bytes for `dst`. `src` is read here, once, and may be in PM or change
+ * afterwards. A later write wins over an earlier one where they overlap.
  *
  * Cost:    none until commit.
  * Crash:   all or nothing at commit.
  * Errors:  -EINVAL (outside the data area; or `dst` holds a slot that this transaction
- *          writes by minl2r_tx_write_block), -ENOSPC (log), -ENOMEM: then nothing of this
- *          call is queued, what was queued before stays, and `tx` can go on.
+ *          writes by minl2r_tx_write_block), -ENOSPC (log), -ENOMEM: then nothing of
+ * this call is queued, what was queued before stays, and `tx` can go on.
  */
-int minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src, size_t size);
+int minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src,
+                    size_t size);
 
 /* As minl2r_tx_write(), of zeros. */
 int minl2r_tx_zero(struct minl2r_tx *tx, const void *dst, size_t size);
 
 /*
- * As minl2r_tx_write(), from PM: `src` is read as this transaction sees it. The ranges may
- * overlap.
+ * As minl2r_tx_write(), from PM: `src` is read as this transaction sees it. The ranges
+ * may overlap.
  */
 int minl2r_tx_copy(struct minl2r_tx *tx, const void *dst, const void *src, size_t size);
 
 /*
- * A working copy in DRAM of `size` bytes at `pm`, as this transaction sees them, aligned to
+ * A working copy in DRAM of `size` bytes at `pm`, as this transaction sees them,
+ * aligned to
  * 16. Change it freely until commit or abort; what then differs from PM is the change.
  * Later writes and reads of this transaction inside the range act on the copy. A range
  * inside an earlier edit answers with that copy; one that overlaps in part is -EINVAL.
@@ -272,10 +278,11 @@ int minl2r_tx_copy(struct minl2r_tx *tx, const void *dst, const void *src, size_
 int minl2r_tx_edit(struct minl2r_tx *tx, const void *pm, size_t size, void *copy);
 
 /*
- * Queues bytes that are never logged: they are durable before anything logged changes, and
- * may be there after a crash although the transaction is not. For bytes that nothing
- * reachable refers to yet (space past the end of a file), and for words whose early arrival
- * is harmless (a time stamp). Overlap with other writes of the same transaction: undefined.
+ * Queues bytes that are never logged: they are durable before anything logged changes,
+ * and may be there after a crash although the transaction is not. For bytes that
+ * nothing reachable refers to yet (space past the end of a file), and for words whose
+ * early arrival is harmless (a time stamp). Overlap with other writes of the same
+ * transaction: undefined.
  *
  * Errors:  -EINVAL, -ENOMEM.
  */
@@ -287,14 +294,15 @@ int minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src
  * aligned block pointer in PM, holding the offset of a block; 0 is a hole and reads as
  * zeros: the write then allocates a block, zeroed around the bytes.
  *
- * Decides at commit, from all that this transaction writes in the block: below the pool's
- * pointer threshold the original bytes are logged and the block changed in place (data
- * logging); from it on a fresh block takes the old one's place by one 8-byte store, and the
- * old one, freed by the commit, is the log (pointer logging). Without a free block: data
- * logging. So after commit *slot may have another value: do not keep the old one.
+ * Decides at commit, from all that this transaction writes in the block: below the
+ * pool's pointer threshold the original bytes are logged and the block changed in place
+ * (data logging); from it on a fresh block takes the old one's place by one 8-byte
+ * store, and the old one, freed by the commit, is the log (pointer logging). Without a
+ * free block: data logging. So after commit *slot may have another value: do not keep
+ * the old one.
  *
- * A slot may lie in a block that this transaction allocated. A block that itself holds a
- * slot written by this transaction is changed in place.
+ * A slot may lie in a block that this transaction allocated. A block that itself holds
+ * a slot written by this transaction is changed in place.
  *
  * Errors:  -EINVAL (`offset + size` past the block; the slot is misaligned, queued by
  *          minl2r_tx_write() in the same transaction, or names no allocated block),
@@ -304,17 +312,18 @@ int minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot, uint32_t o
                           const void *src, uint32_t size);
 
 /*
- * Reads `size` bytes at `src` in PM as this transaction sees them: its own queued writes
- * included, fresh bytes excluded.
+ * Reads `size` bytes at `src` in PM as this transaction sees them: its own queued
+ * writes included, fresh bytes excluded.
  */
 int minl2r_tx_read(struct minl2r_tx *tx, void *dst, const void *src, size_t size);
 
-/* ---- Transactions: blocks ------------------------------------------------------------ */
+/* ---- Transactions: blocks -------------------------------------------------------- */
 
 /*
- * Allocates `blocks` contiguous blocks: `*offset`, and their memory in `*writable` (either
- * may be NULL), with whatever content they last had. Store to it directly; commit makes it
- * durable before anything that the transaction logs. At most 8 * block size - 1 blocks.
+ * Allocates `blocks` contiguous blocks: `*offset`, and their memory in `*writable`
+ * (either may be NULL), with whatever content they last had. Store to it directly;
+ * commit makes it durable before anything that the transaction logs. At most 8 * block
+ * size - 1 blocks.
  *
  * Cost:    none until commit, which flushes every line of it.
  * Crash:   allocated if and only if the transaction is committed.
@@ -324,25 +333,28 @@ int minl2r_tx_alloc(struct minl2r_tx *tx, uint64_t blocks, uint64_t *offset,
                     void *writable);
 
 /*
- * Frees `blocks` blocks at `offset`, once committed; until then they keep their content.
+ * Frees `blocks` blocks at `offset`, once committed; until then they keep their
+ * content.
  *
  * Errors:  -EINVAL (not allocated, or freed twice), -ENOSPC (log), -ENOMEM.
  */
 int minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks);
 
-/* ---- Transactions: undo now, store directly ------------------------------------------ */
+/* ---- Transactions: undo now, store directly -------------------------------------- */
 
 /*
  * Logs the bytes at `pm` now; afterwards the caller stores to `*writable` (which may be
- * NULL) directly, until commit or abort. Abort and recovery bring the logged bytes back.
+ * NULL) directly, until commit or abort. Abort and recovery bring the logged bytes
+ * back.
  *
  * Cost:    one fence. Takes a lane; waits for one, but not while this thread's other
  *          transactions hold one.
  * Crash:   old until commit.
- * Errors:  -EINVAL, -ENOSPC (log), -ENOMEM, -EBUSY (no lane is free and this thread holds
- *          one already).
+ * Errors:  -EINVAL, -ENOSPC (log), -ENOMEM, -EBUSY (no lane is free and this thread
+ * holds one already).
  */
-int minl2r_tx_snapshot(struct minl2r_tx *tx, const void *pm, size_t size, void *writable);
+int minl2r_tx_snapshot(struct minl2r_tx *tx, const void *pm, size_t size,
+                       void *writable);
 
 struct minl2r_range {
     const void *pm;
@@ -353,7 +365,7 @@ struct minl2r_range {
 int minl2r_tx_snapshotv(struct minl2r_tx *tx, const struct minl2r_range *ranges,
                         size_t count);
 
-/* ---- One word, without a transaction -------------------------------------------------- */
+/* ---- One word, without a transaction --------------------------------------------- */
 
 /*
  * Stores one aligned word: atomic and durable when it returns.
@@ -364,13 +376,14 @@ int minl2r_tx_snapshotv(struct minl2r_tx *tx, const struct minl2r_range *ranges,
  */
 int minl2r_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value);
 
-/* ---- Small objects --------------------------------------------------------------------- */
+/* ---- Small objects --------------------------------------------------------------- */
 
 /*
  * A slab: objects smaller than a block, cut from blocks of one size class each. It lies
  * in PM, zeroed at first (in a root object, say), and is changed by the caller's
- * transactions only; whoever calls holds the slab's lock from the first call until commit.
- * A block whose last object is freed goes back to the pool: an empty slab holds nothing.
+ * transactions only; whoever calls holds the slab's lock from the first call until
+ * commit. A block whose last object is freed goes back to the pool: an empty slab holds
+ * nothing.
  */
 #define MINL2R_SLAB_CLASSES 24
 struct minl2r_slab {
@@ -378,15 +391,16 @@ struct minl2r_slab {
 };
 
 /*
- * Allocates `size` bytes, aligned to 16. Classes are two per doubling; what does not fit
- * into a block twice takes whole blocks. So full blocks take at most 2.1 times the sizes
- * of their objects (2.3 with blocks below 4 KiB), where one below 16 B counts as 16.
+ * Allocates `size` bytes, aligned to 16. Classes are two per doubling; what does not
+ * fit into a block twice takes whole blocks. So full blocks take at most 2.1 times the
+ * sizes of their objects (2.3 with blocks below 4 KiB), where one below 16 B counts
+ * as 16.
  *
  * Fill it by minl2r_tx_write_fresh() or minl2r_tx_write(). What the transaction freed
  * itself is not handed out again before it is committed.
  *
- * Cost:    none until commit: one word of a block's header, and its neighbours in the list
- *          when it becomes full; a new block like minl2r_tx_alloc(). Does not grow with the
+ * Cost:    none until commit: one word of a block's header, and its neighbours in the
+ * list when it becomes full; a new block like minl2r_tx_alloc(). Does not grow with the
  *          number of objects.
  * Crash:   allocated if and only if the transaction is committed.
  * Errors:  -ENOSPC, -EINVAL (no bytes; `slab` outside the data area), -ENOMEM, -EUCLEAN
@@ -401,10 +415,10 @@ int minl2r_slab_alloc(struct minl2r_tx *tx, const struct minl2r_slab *slab, size
  * Errors:  -EINVAL (not allocated with this size, or freed already), and as for
  *          minl2r_slab_alloc().
  */
-int minl2r_slab_free(struct minl2r_tx *tx, const struct minl2r_slab *slab, uint64_t offset,
-                     size_t size);
+int minl2r_slab_free(struct minl2r_tx *tx, const struct minl2r_slab *slab,
+                     uint64_t offset, size_t size);
 
-/* ---- Statistics ------------------------------------------------------------------------ */
+/* ---- Statistics ------------------------------------------------------------------ */
 
 /* Counted since the pool was opened. A line is 64 bytes. */
 struct minl2r_stats {

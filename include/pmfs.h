@@ -69,8 +69,7 @@ struct pmfs;
  */
 const char *pmfs_errormsg(void);
 
-/* ---- Making, mounting, checking -----------------------------------------------------
- */
+/* ---- Making, mounting, checking -------------------------------------------------- */
 
 /* All zero means: the defaults. */
 struct pmfs_mkfs_options {

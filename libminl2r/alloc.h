@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * alloc.h - blocks: reserve in DRAM (may fail), publish and free on media (logged by the
- * caller, cannot fail).
+ * alloc.h - blocks: reserve in DRAM (may fail), publish and free on media (logged by
+ * the caller, cannot fail).
  *
  * A block is in one of these states; each has its edges below:
  *
  *   free       media 0, busy 0
  *   reserved   media 0, busy 1   alloc_reserve -> ; alloc_release -> free
  *   allocated  media 1, busy 1   alloc_publish (from reserved)
- *   leaving    media 1, busy 1, leaving 1   alloc_mark_leaving; alloc_unmark_leaving back
- *   freed      media 0, busy 1, leaving 1   alloc_unpublish; alloc_release_freed -> free, once
- *                                           the generation that freed it is settled (I5)
+ *   leaving    media 1, busy 1, leaving 1   alloc_mark_leaving; alloc_unmark_leaving
+ * back freed      media 0, busy 1, leaving 1   alloc_unpublish; alloc_release_freed ->
+ * free, once the generation that freed it is settled (I5)
  *
  * "Media" is the zone's bitmap in PM; "busy" and "leaving" are bitmaps in DRAM.
  */
@@ -38,32 +38,46 @@ void alloc_reload(struct minl2r_pool *pool);
 uint64_t alloc_free_blocks(const struct minl2r_pool *pool);
 
 /*
- * Reserves `count` contiguous blocks. `spare` leaves at least that many free. The content is
- * whatever it was. -ENOSPC without a message: callers say what did not fit.
+ * Reserves `count` contiguous blocks. `spare` leaves at least that many free. The
+ * content is whatever it was. -ENOSPC without a message: callers say what did not fit.
  */
-int alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare, uint64_t *offset);
+int alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
+                  uint64_t *offset);
+
+/*
+ * For a swap, in one step: reserves one block and marks the allocated block `old` as
+ * leaving. -ENOSPC; -EINVAL if `old` is leaving already.
+ */
+int alloc_reserve_swap(struct minl2r_pool *pool, uint64_t old, uint64_t *offset);
 
 /* reserved -> free. Nothing of the blocks may be in flight any more. */
 void alloc_release(struct minl2r_pool *pool, struct block_run run);
 
+/* Is the block at `offset` reserved: neither free nor allocated on media? */
+bool alloc_is_reserved(const struct minl2r_pool *pool, uint64_t offset);
+
 /* Is every block of the run allocated on media? */
 bool alloc_is_allocated(const struct minl2r_pool *pool, struct block_run run);
 
-/* allocated -> leaving; -EINVAL, changing nothing, if one is not, or is leaving already. */
+/* allocated -> leaving; -EINVAL, changing nothing, if one is not, or is leaving
+ * already. */
 int alloc_mark_leaving(struct minl2r_pool *pool, struct block_run run);
 void alloc_unmark_leaving(struct minl2r_pool *pool, struct block_run run);
 
 /* Set or clear the media bits. alloc_flush() in the same phase makes them durable. */
-void alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase, struct block_run run);
-void alloc_unpublish(struct minl2r_pool *pool, struct pm_phase *phase, struct block_run run);
-void alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase, struct block_run run);
+void alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
+                   struct block_run run);
+void alloc_unpublish(struct minl2r_pool *pool, struct pm_phase *phase,
+                     struct block_run run);
+void alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase,
+                 struct block_run run);
 
 /* freed -> free. */
 void alloc_release_freed(struct minl2r_pool *pool, struct block_run run);
 
 /*
- * Recovery: claims the blocks of a log segment in DRAM. False if one of them is allocated
- * on media or claimed already. alloc_is_claimed: is one of them claimed so?
+ * Recovery: claims the blocks of a log segment in DRAM. False if one of them is
+ * allocated on media or claimed already. alloc_is_claimed: is one of them claimed so?
  */
 bool alloc_claim_segment(struct minl2r_pool *pool, struct block_run run);
 bool alloc_is_claimed(const struct minl2r_pool *pool, struct block_run run);

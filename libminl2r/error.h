@@ -4,6 +4,7 @@
 #define MINL2R_ERROR_H
 
 /* Sets this thread's message and returns -errnum: return error_set(EINVAL, "..."). */
-__attribute__((format(printf, 2, 3))) int error_set(int errnum, const char *format, ...);
+__attribute__((format(printf, 2, 3))) int error_set(int errnum, const char *format,
+                                                    ...);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * lane.h - hands lanes to transactions; generations; settling.
  *
- * The last lane is kept for commits: a transaction that holds a lane while its caller goes on
- * (a snapshot) never takes it, so a commit always gets a lane in the end.
+ * The last lane is kept for commits: a transaction that holds a lane while its caller
+ * goes on (a snapshot) never takes it, so a commit always gets a lane in the end.
  */
 #ifndef MINL2R_LANE_H
 #define MINL2R_LANE_H
@@ -13,7 +13,8 @@
 
 #include "libminl2r/pool.h"
 
-/* The DRAM twin of a struct pm_lane. All fields but `busy` belong to who holds the lane. */
+/* The DRAM twin of a struct pm_lane. All fields but `busy` belong to who holds the
+ * lane. */
 struct lane {
     uint32_t busy; /* atomic */
     uint32_t index;
@@ -28,7 +29,7 @@ void lanes_detach(struct minl2r_pool *pool);
 /* A free lane at once, or NULL; never the one kept for commits. */
 struct lane *lane_try(struct minl2r_pool *pool);
 
-/* As lane_try(), but waits. With a single lane in the pool, takes that. */
+/* As lane_try(), but waits; NULL at once if this thread holds a lane already. */
 struct lane *lane_wait(struct minl2r_pool *pool);
 
 /* A lane for a commit: waits while every lane is held. */
@@ -43,18 +44,23 @@ static inline uint64_t lane_next_generation(const struct lane *lane)
 }
 
 /*
- * Stores `settled` = generation and makes it durable with one fence: the generation is over, and
- * recovery will not undo it (I3). Never moves back (I4).
+ * Stores `settled` = generation and makes it durable with one fence: the generation is
+ * over, and recovery will not undo it (I3). Never moves back (I4).
  */
 int lane_settle(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
                 struct pm_phase *phase);
 
+/* The store of lane_settle() alone: the caller fences. */
+void lane_store_settled(struct minl2r_pool *pool, struct lane *lane,
+                        uint64_t generation, struct pm_phase *phase);
+
 /*
- * Leaves a note in the lane that `word` is about to be stored without a log, so that recovery
- * after a killed process flushes it: what a reader may have seen in the cache must not be lost
- * by a later power failure. An ordinary store, ordered before the word's by x86.
+ * Leaves a note in the lane that `word` is about to be stored without a log, so that
+ * recovery after a killed process flushes it: what a reader may have seen in the cache
+ * must not be lost by a later power failure. An ordinary store, ordered before the
+ * word's by x86.
  */
-void lane_note_word(struct minl2r_pool *pool, const struct lane *lane, struct pm_phase *phase,
-                    uint64_t word);
+void lane_note_word(struct minl2r_pool *pool, const struct lane *lane,
+                    struct pm_phase *phase, uint64_t word);
 
 #endif

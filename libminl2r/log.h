@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * log.h - records and batches of one lane: encode, validate, walk. See layout.h for the bytes.
+ * log.h - records and batches of one lane: encode, validate, walk. See layout.h for the
+ * bytes.
  *
- * A log is the lane's log area followed by segments, which are reserved blocks. The last line
- * of each part is kept for the batch that links to the next part. No tail is stored: a log ends
- * where validation stops.
+ * A log is the lane's log area followed by segments, which are reserved blocks. The
+ * last line of each part is kept for the batch that links to the next part. No tail is
+ * stored: a log ends where validation stops.
  */
 #ifndef MINL2R_LOG_H
 #define MINL2R_LOG_H
@@ -16,17 +17,18 @@
 #include "libminl2r/pool.h"
 
 /* Bytes that a record takes in a batch. */
-#define LOG_RECORD_SIZE(length) (sizeof(struct pm_record) + (((uint64_t)(length) + 7) & ~7ull))
+#define LOG_RECORD_SIZE(length)                                                        \
+    (sizeof(struct pm_record) + (((uint64_t)(length) + 7) & ~7ull))
 
 /* Where the next batch of one generation goes. */
 struct log_cursor {
-    uint64_t offset;     /* of the next batch */
-    uint64_t part_end;   /* of the part it lies in, link line excluded */
-    uint64_t prev;       /* offset of the last batch written; 0: none */
+    uint64_t offset;   /* of the next batch */
+    uint64_t part_end; /* of the part it lies in, link line excluded */
+    uint64_t prev;     /* offset of the last batch written; 0: none */
     uint64_t generation;
     uint32_t lane;
-    uint32_t index;      /* of the next batch */
-    uint32_t segment;    /* segments entered so far */
+    uint32_t index;   /* of the next batch */
+    uint32_t segment; /* segments entered so far */
 };
 
 /* Writes batches: gathers records in `batch`, streams each full batch. */
@@ -40,18 +42,19 @@ struct log_writer {
     uint32_t size;  /* of `batch`; 0: none begun */
 };
 
-void log_cursor_init(struct log_cursor *cursor, const struct minl2r_pool *pool, uint32_t lane,
-                     uint64_t generation);
+void log_cursor_init(struct log_cursor *cursor, const struct minl2r_pool *pool,
+                     uint32_t lane, uint64_t generation);
 
 /* Append records. log_end() streams the last batch; a fence must follow (I1, I2). */
 void log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size);
-void log_append_blocks(struct log_writer *writer, enum pm_record_type type, struct block_run run);
+void log_append_blocks(struct log_writer *writer, enum pm_record_type type,
+                       struct block_run run);
 void log_append_swap(struct log_writer *writer, uint64_t slot, struct pm_swap swap);
 void log_end(struct log_writer *writer);
 
 /*
- * Bytes of log that must be there for `records_size` bytes of records (LOG_RECORD_SIZE each)
- * written as any number of whole batches within one log_end().
+ * Bytes of log that must be there for `records_size` bytes of records (LOG_RECORD_SIZE
+ * each) written as any number of whole batches within one log_end().
  */
 uint64_t log_space_needed(uint64_t records_size);
 
@@ -59,9 +62,11 @@ uint64_t log_space_needed(uint64_t records_size);
 uint64_t log_part_space(uint64_t size);
 
 /*
- * Walks the live log of `lane` forward and validates all of it before anything is used (I7).
- * `last` is the offset of the newest batch, 0 if none is live. Segments are claimed in the
- * allocator. Returns -EUCLEAN, with the place, for a batch whose checksum is right and whose
+ * Walks the live log of `lane` forward and validates every batch and record of it,
+ * bounds first, checksum second, before anything is used (I7). `last` is the offset of
+ * the newest batch, 0 if none is live. Claims the segments in the allocator.
+ *
+ * Returns -EUCLEAN, with the place, for a batch whose checksum is right and whose
  * content is not: only damage or malice make one.
  */
 struct log_live {
@@ -73,10 +78,19 @@ struct log_live {
 int log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live *live);
 
 /*
- * Visits the records of the batch at `offset`, newest first, and answers with the offset of the
- * batch before it. `scratch` is PM_BATCH_SIZE_MAX bytes of DRAM that the batch is copied to.
+ * Second pass, once the logs of all lanes are validated: no record may change a log.
+ * -EUCLEAN. `scratch` is as for log_visit_batch().
  */
-typedef void log_visit_fn(void *arg, const struct pm_record *record, const void *payload);
+int log_validate_targets(struct minl2r_pool *pool, uint32_t lane,
+                         const struct log_live *live, uint8_t *scratch);
+
+/*
+ * Visits the records of the batch at `offset`, newest first, and answers with the
+ * offset of the batch before it. `scratch` is PM_BATCH_SIZE_MAX bytes of DRAM that the
+ * batch is copied to.
+ */
+typedef void log_visit_fn(void *arg, const struct pm_record *record,
+                          const void *payload);
 uint64_t log_visit_batch(struct minl2r_pool *pool, uint64_t offset, uint8_t *scratch,
                          log_visit_fn *visit, void *arg);
 

@@ -5,9 +5,10 @@
  * Pointers into PM are pointers to const; only the functions here cast that away. One
  * implementation is linked in: pm_libpmem.c (hardware).
  *
- * Stores are gathered in a *phase*: all that one thread stores between two fences. On hardware
- * a locked instruction waits for what was flushed or streamed before it, so within a phase the
- * order is: locks and pm_or64/pm_and64, then stores, then streams and flushes, then the fence.
+ * Stores are gathered in a *phase*: all that one thread stores between two fences. On
+ * hardware a locked instruction waits for what was flushed or streamed before it, so
+ * within a phase the order is: locks and pm_or64/pm_and64, then stores, then streams
+ * and flushes, then the fence.
  */
 #ifndef MINL2R_PM_H
 #define MINL2R_PM_H
@@ -30,14 +31,16 @@ struct pm {
 };
 
 /*
- * Maps `size` bytes of `fd`, shared if `writable`, else private and read-only, and decides
- * the medium.
+ * Maps `size` bytes of `fd`, shared if `writable`, else private and read-only, and
+ * decides the medium.
  */
 int pm_map(struct pm *pm, int fd, uint64_t size, bool writable);
 void pm_unmap(struct pm *pm);
 
-/* Makes `pm` from memory that is mapped already and treats it as `medium` (tests, crashtest). */
-void pm_adopt(struct pm *pm, const void *base, uint64_t size, enum minl2r_medium medium);
+/* Makes `pm` from memory that is mapped already and treats it as `medium` (tests,
+ * crashtest). */
+void pm_adopt(struct pm *pm, const void *base, uint64_t size,
+              enum minl2r_medium medium);
 
 /* A phase; zeroed it is ready for use but for `pm` and `stats`. Counts into `stats`. */
 struct pm_phase {
@@ -48,12 +51,14 @@ struct pm_phase {
     bool pending;               /* something to fence */
 };
 
-/* Ordinary stores; durable after pm_flush() and pm_fence(). Aligned words are atomic. */
+/* Ordinary stores; durable after pm_flush() and pm_fence(). Aligned words are atomic.
+ */
 void pm_store(struct pm_phase *phase, const void *dst, const void *src, size_t size);
 void pm_zero(struct pm_phase *phase, const void *dst, size_t size);
 
 /* One naturally aligned piece of 1, 2, 4 or 8 bytes, atomically. */
-void pm_store_piece(struct pm_phase *phase, const void *dst, const void *src, size_t size);
+void pm_store_piece(struct pm_phase *phase, const void *dst, const void *src,
+                    size_t size);
 
 /* Sets or clears bits of a word atomically. Durable after pm_flush() and pm_fence(). */
 void pm_or64(struct pm_phase *phase, const uint64_t *word, uint64_t bits);
@@ -66,8 +71,8 @@ void pm_store_nt(struct pm_phase *phase, const void *dst, const void *src, size_
 void pm_flush(struct pm_phase *phase, const void *ptr, size_t size);
 
 /*
- * Waits until all that the phase flushed and streamed is durable, and begins the next phase.
- * No cost and not counted if nothing is pending. -EIO only in msync mode.
+ * Waits until all that the phase flushed and streamed is durable, and begins the next
+ * phase. No cost and not counted if nothing is pending. -EIO only in msync mode.
  */
 int pm_fence(struct pm_phase *phase);
 

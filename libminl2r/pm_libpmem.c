@@ -30,8 +30,7 @@
 
 #define HUGE_PAGE ((uint64_t)2 << 20)
 
-/* ---- Mapping ------------------------------------------------------------------------
- */
+/* ---- Mapping --------------------------------------------------------------------- */
 
 #ifdef __x86_64__
 static bool is_set(const char *variable)
@@ -177,8 +176,7 @@ void pm_adopt(struct pm *pm, const void *base, uint64_t size, enum minl2r_medium
     set_medium(pm, medium, "memory given by the caller");
 }
 
-/* ---- Stores -------------------------------------------------------------------------
- */
+/* ---- Stores ---------------------------------------------------------------------- */
 
 typedef uint16_t __attribute__((may_alias)) any_u16;
 typedef uint32_t __attribute__((may_alias)) any_u32;
@@ -308,8 +306,7 @@ void pm_and64(struct pm_phase *phase, const uint64_t *word, uint64_t bits)
     note_store(phase, word, sizeof(*word));
 }
 
-/* ---- Flushes, streams and fences ----------------------------------------------------
- */
+/* ---- Flushes, streams and fences ------------------------------------------------- */
 
 /* Every processor of x86-64 has what whole lines need; elsewhere libpmem knows. */
 #ifdef __x86_64__

@@ -12,38 +12,50 @@
  * goes, so does the block. A call visits the block concerned and at most two that are
  * next to it in the list, so its cost does not depend on how many objects there are.
  *
- * The order in every call: first what can fail (getting DRAM copies of the headers
- * concerned by minl2r_tx_edit(), writing the list's head), then changes to the copies,
- * which cannot (I8).
+ * Every call works in two steps: it reads, checks and notes the words that will change
+ * (struct op); then it queues them all or none (I8).
  */
-#include <string.h>
+#include <errno.h>
 
 #include "include/minl2r.h"
+#include "libminl2r/commit.h"
 #include "libminl2r/error.h"
 #include "libminl2r/pool.h"
-#include "libminl2r/writeset.h"
 
-/* What one call works on: the list of one class. */
-struct list {
+#define CHANGES_MAX 5
+#define USED_WORDS_MAX (MINL2R_BLOCK_SIZE_MAX / 16 / 64)
+
+/* The blocks of one class. */
+struct shape {
+    uint32_t object_size;
+    uint32_t object_count;
+    uint32_t objects_offset; /* bytes before the first object */
+};
+
+/* A word in PM that a call changes. */
+struct change {
+    const uint64_t *word;
+    uint64_t from, to;
+};
+
+/* One call, on the list of one class. */
+struct op {
     struct minl2r_tx *tx;
     const struct minl2r_pool *pool;
-    const uint64_t *head; /* in PM */
-    struct shape {
-        uint32_t object_size;
-        uint32_t object_count;
-        uint32_t objects_offset; /* bytes before the first object */
-    } shape;
+    const uint64_t *head;
+    struct shape shape;
+    struct change changes[CHANGES_MAX];
+    unsigned change_count;
 };
 
-/* A block: as it is on media, and a copy as this transaction sees and changes it. */
+/* A block in PM, and its links as this transaction sees them. Offset 0: none. */
 struct block {
     uint64_t offset;
-    const struct pm_slab_block *media;
-    struct pm_slab_block *copy;
+    const struct pm_slab_block *pm;
+    uint64_t next, prev;
 };
 
-/* ---- Size classes
- * -------------------------------------------------------------------- */
+/* ---- Size classes ---------------------------------------------------------------- */
 
 /* 16, 32, 48, 64, 96, 128, 192, 256, ...: two per doubling. */
 static uint32_t nominal_size(unsigned class)
@@ -60,18 +72,14 @@ static uint32_t word_count(uint32_t bits)
  * block. */
 static struct shape shape_of(uint32_t block_size, unsigned class)
 {
-    struct shape shape;
     uint32_t size = nominal_size(class);
     uint32_t words = word_count(block_size / size);
-
-    shape.objects_offset =
+    uint32_t header_size =
         ((uint32_t)sizeof(struct pm_slab_block) + 8 * words + 15) & ~15u;
-    shape.object_count = (block_size - shape.objects_offset) / size;
-    shape.object_size = size;
-    if (shape.object_count > 0)
-        shape.object_size =
-            (block_size - shape.objects_offset) / shape.object_count & ~15u;
-    return shape;
+    uint32_t space = block_size - header_size;
+    uint32_t count = space / size;
+
+    return (struct shape){count ? space / count & ~15u : 0, count, header_size};
 }
 
 /* The smallest class whose objects hold `size` bytes, at most half a block. */
@@ -86,9 +94,10 @@ static unsigned class_of(uint32_t block_size, size_t size)
     return class;
 }
 
-/* Fills `list` for objects of `size` bytes; false if such objects take whole blocks. */
-static bool list_of(struct list *list, struct minl2r_tx *tx,
-                    const struct minl2r_slab *slab, size_t size)
+/* Begins a call for objects of `size` bytes; false if such objects take whole blocks.
+ */
+static bool op_init(struct op *op, struct minl2r_tx *tx, const struct minl2r_slab *slab,
+                    size_t size)
 {
     uint32_t block_size = tx->pool->geo.block_size;
 
@@ -96,17 +105,105 @@ static bool list_of(struct list *list, struct minl2r_tx *tx,
         return false;
     unsigned class = class_of(block_size, size);
 
-    list->tx = tx;
-    list->pool = tx->pool;
-    list->head = &slab->partial[class];
-    list->shape = shape_of(block_size, class);
-    return list->shape.object_count >= 2;
+    op->tx = tx;
+    op->pool = tx->pool;
+    op->head = &slab->partial[class];
+    op->shape = shape_of(block_size, class);
+    op->change_count = 0;
+    return op->shape.object_count >= 2;
 }
 _Static_assert(MINL2R_BLOCK_SIZE_MAX == 65536 && MINL2R_SLAB_CLASSES >= 21,
-               "a block of 64 KiB has 21 classes with two objects or more");
+               "in a block of 64 KiB, 21 classes have two objects or more");
 
-/* ---- Used bits
- * ----------------------------------------------------------------------- */
+static uint64_t whole_blocks(const struct minl2r_tx *tx, size_t size)
+{
+    uint32_t block_size = tx->pool->geo.block_size;
+
+    return size / block_size + (size % block_size != 0);
+}
+
+/* ---- Changes --------------------------------------------------------------------- */
+
+static void note(struct op *op, const uint64_t *word, uint64_t from, uint64_t to)
+{
+    op->changes[op->change_count++] = (struct change){word, from, to};
+}
+
+/* Takes back the first `count` changes: these words are queued, so they need no more
+ * log. */
+static void unqueue(const struct op *op, unsigned count)
+{
+    while (count-- > 0)
+        minl2r_tx_write(op->tx, op->changes[count].word, &op->changes[count].from,
+                        sizeof(uint64_t));
+}
+
+static int queue(const struct op *op)
+{
+    for (unsigned i = 0; i < op->change_count; i++) {
+        int rc = minl2r_tx_write(op->tx, op->changes[i].word, &op->changes[i].to,
+                                 sizeof(uint64_t));
+        if (rc < 0) {
+            unqueue(op, i);
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* ---- Blocks ---------------------------------------------------------------------- */
+
+static bool is_slab_block(const struct op *op, uint64_t offset)
+{
+    const struct shape *shape = &op->shape;
+
+    if (!is_blocks(&op->pool->geo, offset, 1))
+        return false;
+    const struct pm_slab_block *block = pool_at(op->pool, offset);
+
+    return block->magic == PM_SLAB_MAGIC && block->object_size == shape->object_size &&
+           block->object_count == shape->object_count &&
+           block->objects_offset == shape->objects_offset;
+}
+
+static int read_block(const struct op *op, uint64_t offset, struct block *block)
+{
+    uint64_t links[2];
+
+    block->offset = offset;
+    block->pm = pool_at(op->pool, offset);
+    int rc = minl2r_tx_read(op->tx, links, &block->pm->next, sizeof(links));
+
+    block->next = links[0];
+    block->prev = links[1];
+    return rc;
+}
+_Static_assert(offsetof(struct pm_slab_block, prev) ==
+                   offsetof(struct pm_slab_block, next) + 8,
+               "links are read together");
+
+/* Reads the block that a link names, if any. */
+static int follow(const struct op *op, uint64_t link, struct block *block)
+{
+    block->offset = 0;
+    if (link == 0)
+        return 0;
+    if (!is_slab_block(op, link))
+        return error_set(
+            EUCLEAN,
+            "slab: the list of %u B objects names offset %llu, which is no "
+            "block of such",
+            op->shape.object_size, (unsigned long long)link);
+    return read_block(op, link, block);
+}
+
+static int list_damaged(const struct op *op, uint64_t offset)
+{
+    return error_set(EUCLEAN, "slab: the list of %u B objects is broken at offset %llu",
+                     op->shape.object_size, (unsigned long long)offset);
+}
+
+/* ---- Used bits ------------------------------------------------------------------- */
 
 /* The bits of word `index` that stand for no object: always set. */
 static uint64_t no_object_bits(const struct shape *shape, uint32_t index)
@@ -116,25 +213,33 @@ static uint64_t no_object_bits(const struct shape *shape, uint32_t index)
     return bits >= 64 ? 0 : ~(uint64_t)0 << bits;
 }
 
-static uint32_t count_free(const struct list *list, const struct block *block)
+/* Reads the used bits as this transaction sees them. */
+static int read_used(const struct op *op, const struct block *block,
+                     uint64_t used[USED_WORDS_MAX])
 {
-    uint32_t free = 0;
+    return minl2r_tx_read(op->tx, used, block->pm->used,
+                          word_count(op->shape.object_count) * sizeof(uint64_t));
+}
 
-    for (uint32_t i = 0; i < word_count(list->shape.object_count); i++)
-        free += (uint32_t)__builtin_popcountll(~block->copy->used[i]);
-    return free;
+static uint32_t count_free(const struct shape *shape, const uint64_t *used)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < word_count(shape->object_count); i++)
+        count += (uint32_t)__builtin_popcountll(~used[i]);
+    return count;
 }
 
 /*
- * Finds an object that is free, and was free before this transaction: the bytes of one
+ * Finds an object that is free and was free before this transaction: the bytes of one
  * that it freed itself must stay as they are until commit, because a crash brings the
  * object back.
  */
-static bool find_free(const struct list *list, const struct block *block,
-                      uint32_t *index)
+static bool find_free(const struct shape *shape, const uint64_t *used,
+                      const struct pm_slab_block *pm, uint32_t *index)
 {
-    for (uint32_t i = 0; i < word_count(list->shape.object_count); i++) {
-        uint64_t free = ~(block->copy->used[i] | block->media->used[i]);
+    for (uint32_t i = 0; i < word_count(shape->object_count); i++) {
+        uint64_t free = ~(used[i] | pm->used[i]);
 
         if (free) {
             *index = i * 64 + (uint32_t)__builtin_ctzll(free);
@@ -144,317 +249,226 @@ static bool find_free(const struct list *list, const struct block *block,
     return false;
 }
 
-/* ---- Blocks
- * -------------------------------------------------------------------------- */
-
-static bool is_slab_block(const struct list *list, const struct pm_slab_block *block)
+static void note_flip(struct op *op, const struct block *block, const uint64_t *used,
+                      uint32_t index)
 {
-    const struct shape *shape = &list->shape;
+    uint64_t word = used[index / 64];
 
-    return block->magic == PM_SLAB_MAGIC && block->object_size == shape->object_size &&
-           block->object_count == shape->object_count &&
-           block->objects_offset == shape->objects_offset;
+    note(op, &block->pm->used[index / 64], word, word ^ (uint64_t)1 << index % 64);
 }
 
-/* Gets the copy of the block's header. The identity of a block is never changed by a
- * write. */
-static int edit_block(const struct list *list, uint64_t offset, struct block *block)
-{
-    block->offset = offset;
-    block->media = pool_at(list->pool, offset);
-    return minl2r_tx_edit(list->tx, block->media, list->shape.objects_offset,
-                          &block->copy);
-}
+/* ---- Lists ----------------------------------------------------------------------- */
 
-/* Follows a link of the list. */
-static int edit_listed(const struct list *list, uint64_t offset, struct block *block)
-{
-    if (!is_blocks(&list->pool->geo, offset, 1) ||
-        !is_slab_block(list, pool_at(list->pool, offset)))
-        return error_set(EUCLEAN,
-                         "slab: offset %llu is listed, but no block of %u B objects",
-                         (unsigned long long)offset, list->shape.object_size);
-    return edit_block(list, offset, block);
-}
-
-static int list_damaged(const struct list *list, uint64_t offset)
-{
-    return error_set(EUCLEAN, "slab: list of %u B objects is broken at offset %llu",
-                     list->shape.object_size, (unsigned long long)offset);
-}
-
-/* ---- Lists
- * --------------------------------------------------------------------------- */
-
-/* What lies before and after a place in the list. NULL copy: nothing. */
-struct place {
-    struct block prev, next;
-};
-
-/*
- * Makes both sides of the place point to other blocks. Only writing the head can fail,
- * and only if this transaction has not written it before.
- */
-static int point_to(const struct list *list, const struct place *place,
-                    uint64_t prev_next, uint64_t next_prev)
-{
-    if (place->prev.copy) {
-        place->prev.copy->next = prev_next;
-    } else {
-        int rc = minl2r_tx_write(list->tx, list->head, &prev_next, sizeof(prev_next));
-        if (rc < 0)
-            return rc;
-    }
-    if (place->next.copy)
-        place->next.copy->prev = next_prev;
-    return 0;
-}
-
-/* The head block; its copy is NULL if the list is empty. */
-static int edit_head(const struct list *list, struct block *block)
+static int read_head(const struct op *op, struct block *head)
 {
     uint64_t offset;
-    int rc = minl2r_tx_read(list->tx, &offset, list->head, sizeof(offset));
+    int rc = minl2r_tx_read(op->tx, &offset, op->head, sizeof(offset));
 
-    block->copy = NULL;
-    if (rc < 0 || offset == 0)
-        return rc;
-    rc = edit_listed(list, offset, block);
-    if (rc == 0 && block->copy->prev != 0)
-        return list_damaged(list, offset);
+    if (rc == 0)
+        rc = follow(op, offset, head);
+    if (rc == 0 && head->offset && head->prev != 0)
+        return list_damaged(op, offset);
     return rc;
 }
 
-/* The block after `block`; its copy is NULL if that is the last. */
-static int edit_next(const struct list *list, const struct block *block,
-                     struct block *next)
+/* The link in front of a place in the list: the head, or in the block before. */
+static const uint64_t *link_after(const struct op *op, const struct block *prev)
 {
-    int rc = 0;
-
-    next->copy = NULL;
-    if (block->copy->next == 0)
-        return 0;
-    rc = edit_listed(list, block->copy->next, next);
-    if (rc == 0 && next->copy->prev != block->offset)
-        return list_damaged(list, block->offset);
-    return rc;
-}
-
-/* The place that a listed block has. */
-static int find_place(const struct list *list, const struct block *block,
-                      struct place *place)
-{
-    int rc = edit_next(list, block, &place->next);
-
-    if (rc < 0)
-        return rc;
-    if (block->copy->prev == 0) {
-        struct block head;
-
-        place->prev.copy = NULL;
-        rc = edit_head(list, &head);
-        if (rc == 0 && (!head.copy || head.offset != block->offset))
-            return list_damaged(list, block->offset);
-        return rc;
-    }
-    rc = edit_listed(list, block->copy->prev, &place->prev);
-    if (rc == 0 && place->prev.copy->next != block->offset)
-        return list_damaged(list, block->offset);
-    return rc;
+    return prev->offset ? &prev->pm->next : op->head;
 }
 
 /*
- * Lists a block that is about to get room. It goes behind the head: none of its room
- * may be used in this transaction, and the head is where allocation looks.
+ * Lists a block that gets room now. It goes behind the head: this transaction can use
+ * none of that room (see find_free), and allocation looks at the head only.
  */
-static int list_block(const struct list *list, const struct block *block)
+static int note_listing(struct op *op, const struct block *block)
 {
-    struct place place = {0};
-    int rc = edit_head(list, &place.prev);
+    struct block head, next = {0};
+    int rc = read_head(op, &head);
 
-    if (rc == 0 && place.prev.copy)
-        rc = edit_next(list, &place.prev, &place.next);
-    if (rc == 0)
-        rc = point_to(list, &place, block->offset, block->offset);
+    if (rc == 0 && head.offset)
+        rc = follow(op, head.next, &next);
     if (rc < 0)
         return rc;
-    block->copy->prev = place.prev.copy ? place.prev.offset : 0;
-    block->copy->next = place.next.copy ? place.next.offset : 0;
+    if (next.offset && next.prev != head.offset)
+        return list_damaged(op, head.offset);
+    note(op, link_after(op, &head), next.offset, block->offset);
+    if (next.offset)
+        note(op, &next.pm->prev, head.offset, block->offset);
+    note(op, &block->pm->next, block->next, next.offset);
+    note(op, &block->pm->prev, block->prev, head.offset);
     return 0;
 }
 
-static int unlist_block(const struct list *list, const struct block *block)
+static int note_unlisting(struct op *op, const struct block *block)
 {
-    struct place place;
-    int rc = find_place(list, block, &place);
-
-    return rc < 0 ? rc : point_to(list, &place, block->copy->next, block->copy->prev);
-}
-
-/* Unlists a block and gives it back to the pool: both or none. */
-static int release_block(const struct list *list, const struct block *block)
-{
-    struct place place;
-    int rc = find_place(list, block, &place);
+    struct block prev, next;
+    uint64_t link;
+    int rc = follow(op, block->prev, &prev);
 
     if (rc == 0)
-        rc = point_to(list, &place, block->copy->next, block->copy->prev);
+        rc = follow(op, block->next, &next);
+    if (rc == 0)
+        rc = minl2r_tx_read(op->tx, &link, link_after(op, &prev), sizeof(link));
     if (rc < 0)
         return rc;
-    rc = minl2r_tx_free(list->tx, block->offset, 1);
-    if (rc < 0)
-        point_to(list, &place, block->offset, block->offset);
-    return rc;
+    if (link != block->offset || (next.offset && next.prev != block->offset))
+        return list_damaged(op, block->offset);
+    note(op, link_after(op, &prev), block->offset, next.offset);
+    if (next.offset)
+        note(op, &next.pm->prev, block->offset, prev.offset);
+    return 0;
 }
 
-/* ---- Allocating
- * ---------------------------------------------------------------------- */
+/* ---- Allocating ------------------------------------------------------------------ */
 
-static void init_block(const struct list *list, struct pm_slab_block *block,
-                       uint64_t next)
+/* Nothing refers to the block yet, so it is stored to directly.
+ * Its first object is used. */
+static void init_block(const struct op *op, struct pm_slab_block *block, uint64_t next)
 {
-    const struct shape *shape = &list->shape;
+    const struct shape *shape = &op->shape;
 
-    memset(block, 0, shape->objects_offset);
-    block->magic = PM_SLAB_MAGIC;
-    block->object_size = shape->object_size;
-    block->object_count = shape->object_count;
-    block->objects_offset = shape->objects_offset;
-    block->next = next;
+    *block = (struct pm_slab_block){
+        .magic = PM_SLAB_MAGIC,
+        .object_size = shape->object_size,
+        .object_count = shape->object_count,
+        .objects_offset = shape->objects_offset,
+        .next = next,
+    };
     for (uint32_t i = 0; i < word_count(shape->object_count); i++)
         block->used[i] = no_object_bits(shape, i);
+    block->used[0] |= 1;
 }
 
-/* Takes a new block, before the present head, and its first object. */
-static int alloc_in_new_block(const struct list *list, const struct block *head,
-                              uint64_t *offset)
+static int alloc_in_new_block(struct op *op, const struct block *head, uint64_t *offset)
 {
-    struct place place = {.next = *head};
     struct pm_slab_block *block;
     uint64_t block_offset;
-    int rc = minl2r_tx_alloc(list->tx, 1, &block_offset, &block);
+    int rc = minl2r_tx_alloc(op->tx, 1, &block_offset, &block);
 
     if (rc < 0)
         return rc;
-    init_block(list, block, head->copy ? head->offset : 0);
-    block->used[0] |= 1;
-    rc = point_to(list, &place, block_offset, block_offset);
+    init_block(op, block, head->offset);
+    note(op, op->head, head->offset, block_offset);
+    if (head->offset)
+        note(op, &head->pm->prev, 0, block_offset);
+    rc = queue(op);
     if (rc < 0) {
-        minl2r_tx_free(list->tx, block_offset, 1);
+        minl2r_tx_free(op->tx, block_offset, 1);
         return rc;
     }
-    *offset = block_offset + list->shape.objects_offset;
+    *offset = block_offset + op->shape.objects_offset;
     return 0;
 }
 
-static int alloc_in_block(const struct list *list, const struct block *block,
-                          uint32_t index, uint64_t *offset)
+static int alloc_small(struct op *op, uint64_t *offset)
 {
-    if (count_free(list, block) == 1) {
-        int rc = unlist_block(list, block);
-        if (rc < 0)
-            return rc;
-    }
-    block->copy->used[index / 64] |= (uint64_t)1 << index % 64;
-    *offset =
-        block->offset + list->shape.objects_offset + index * list->shape.object_size;
-    return 0;
-}
-
-static int alloc_small(const struct list *list, uint64_t *offset)
-{
+    const struct shape *shape = &op->shape;
+    uint64_t used[USED_WORDS_MAX];
     struct block head;
     uint32_t index;
-    int rc = edit_head(list, &head);
+    int rc = read_head(op, &head);
 
+    if (rc == 0 && head.offset)
+        rc = read_used(op, &head, used);
     if (rc < 0)
         return rc;
-    if (head.copy && count_free(list, &head) == 0)
-        return list_damaged(list, head.offset);
-    if (head.copy && find_free(list, &head, &index))
-        return alloc_in_block(list, &head, index, offset);
-    return alloc_in_new_block(list, &head, offset);
-}
-
-static uint64_t whole_blocks(const struct minl2r_tx *tx, size_t size)
-{
-    uint32_t block_size = tx->pool->geo.block_size;
-
-    return size / block_size + (size % block_size != 0);
+    if (!head.offset || !find_free(shape, used, head.pm, &index))
+        return alloc_in_new_block(op, &head, offset);
+    if (count_free(shape, used) == 1)
+        rc = note_unlisting(op, &head);
+    if (rc < 0)
+        return rc;
+    note_flip(op, &head, used, index);
+    *offset =
+        head.offset + shape->objects_offset + index * (uint64_t)shape->object_size;
+    return queue(op);
 }
 
 int minl2r_slab_alloc(struct minl2r_tx *tx, const struct minl2r_slab *slab, size_t size,
                       uint64_t *offset)
 {
-    struct list list;
+    struct op op;
 
     if (size == 0)
         return error_set(EINVAL, "slab: an object of 0 bytes");
-    if (!list_of(&list, tx, slab, size))
+    if (!op_init(&op, tx, slab, size))
         return minl2r_tx_alloc(tx, whole_blocks(tx, size), offset, NULL);
-    return alloc_small(&list, offset);
+    return alloc_small(&op, offset);
 }
 
-/* ---- Freeing
- * ------------------------------------------------------------------------- */
+/* ---- Freeing --------------------------------------------------------------------- */
 
-static int not_allocated(const struct list *list, uint64_t offset)
+static int not_allocated(const struct op *op, uint64_t offset)
 {
     return error_set(EINVAL, "slab: no object of %u B is allocated at offset %llu",
-                     list->shape.object_size, (unsigned long long)offset);
+                     op->shape.object_size, (unsigned long long)offset);
 }
 
-/* The block and index of the object at `offset`. */
-static int find_object(const struct list *list, uint64_t offset, struct block *block,
+/* The block and the index of the object at `offset`. */
+static int find_object(const struct op *op, uint64_t offset, struct block *block,
                        uint32_t *index)
 {
-    const struct geometry *geo = &list->pool->geo;
+    const struct geometry *geo = &op->pool->geo;
+    const struct shape *shape = &op->shape;
     uint64_t in_block = (offset - geo->zones_offset) & (geo->block_size - 1);
-    uint64_t start = offset - in_block;
-    uint64_t in_objects = in_block - list->shape.objects_offset;
+    uint64_t in_objects = in_block - shape->objects_offset;
 
-    if (!is_blocks(geo, start, 1) || !is_slab_block(list, pool_at(list->pool, start)) ||
-        in_block < list->shape.objects_offset ||
-        in_objects % list->shape.object_size != 0 ||
-        in_objects / list->shape.object_size >= list->shape.object_count)
-        return not_allocated(list, offset);
-    *index = (uint32_t)(in_objects / list->shape.object_size);
+    if (!is_slab_block(op, offset - in_block) || in_block < shape->objects_offset ||
+        in_objects % shape->object_size != 0 ||
+        in_objects / shape->object_size >= shape->object_count)
+        return not_allocated(op, offset);
+    *index = (uint32_t)(in_objects / shape->object_size);
+    return read_block(op, offset - in_block, block);
+}
 
-    int rc = edit_block(list, start, block);
+/* Queues the noted changes, and gives the block back: both or none. */
+static int queue_with_release(const struct op *op, const struct block *block)
+{
+    int rc = queue(op);
 
-    if (rc == 0 && !(block->copy->used[*index / 64] & (uint64_t)1 << *index % 64))
-        return not_allocated(list, offset);
+    if (rc < 0)
+        return rc;
+    rc = minl2r_tx_free(op->tx, block->offset, 1);
+    if (rc < 0)
+        unqueue(op, op->change_count);
     return rc;
 }
 
-static int free_small(const struct list *list, uint64_t offset)
+static int free_small(struct op *op, uint64_t offset)
 {
+    uint64_t used[USED_WORDS_MAX];
     struct block block;
-    uint32_t index;
-    int rc = find_object(list, offset, &block, &index);
+    uint32_t index = 0;
+    int rc = find_object(op, offset, &block, &index);
 
+    if (rc == 0)
+        rc = read_used(op, &block, used);
     if (rc < 0)
         return rc;
-    uint32_t free = count_free(list, &block);
+    if (!(used[index / 64] & (uint64_t)1 << index % 64))
+        return not_allocated(op, offset);
+    uint32_t free_count = count_free(&op->shape, used);
+    bool was_last = free_count == op->shape.object_count - 1;
 
-    if (free == 0)
-        rc = list_block(list, &block);
-    else if (free == list->shape.object_count - 1)
-        rc = release_block(list, &block);
+    if (free_count == 0)
+        rc = note_listing(op, &block);
+    else if (was_last)
+        rc = note_unlisting(op, &block);
     if (rc < 0)
         return rc;
-    block.copy->used[index / 64] &= ~((uint64_t)1 << index % 64);
-    return 0;
+    note_flip(op, &block, used, index);
+    return was_last ? queue_with_release(op, &block) : queue(op);
 }
 
 int minl2r_slab_free(struct minl2r_tx *tx, const struct minl2r_slab *slab,
                      uint64_t offset, size_t size)
 {
-    struct list list;
+    struct op op;
 
     if (size == 0)
         return error_set(EINVAL, "slab: an object of 0 bytes");
-    if (!list_of(&list, tx, slab, size))
+    if (!op_init(&op, tx, slab, size))
         return minl2r_tx_free(tx, offset, whole_blocks(tx, size));
-    return free_small(&list, offset);
+    return free_small(&op, offset);
 }

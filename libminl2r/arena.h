@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * arena.h - memory of one transaction: handed out in order, taken back all at once. The
+ * first chunk is kept for the next transaction, so a small one needs no heap.
+ */
+#ifndef MINL2R_ARENA_H
+#define MINL2R_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t size; /* of `bytes` */
+    _Alignas(16) uint8_t bytes[];
+};
+
+struct arena {
+    struct arena_chunk *chunks; /* newest first; the last one is kept */
+    size_t used;                /* of the newest */
+};
+
+int arena_init(struct arena *arena);
+void arena_finish(struct arena *arena);
+
+/* Memory aligned to 16, or NULL. */
+void *arena_alloc(struct arena *arena, size_t size);
+
+void arena_reset(struct arena *arena);
+
+#endif

@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NOTES ON THE COMMIT PROTOCOL
+ *
+ * A transaction has three kinds of bytes:
+ *
+ *   fresh    nothing reachable refers to them: new blocks, space past an end; never
+ * logged logged   reachable: bytes in place, slots of swapped blocks, bits of the block
+ * bitmaps word     a single aligned word in place, when it is all that the transaction
+ * logs
+ *
+ * and four states:
+ *
+ *   queued     all changes in DRAM, but for fresh bytes               the writeset_*
+ * calls | store fresh bytes; stream the log: the old values of all logged bytes | F1
+ * log_and_store_fresh(), order() logged     a crash now: recovery undoes a generation
+ * of which nothing has changed | store logged bytes in place, flush | F2
+ * store_in_place(), order() stored     a crash now: recovery undoes it, new bytes or
+ * not | store settled = generation | F3 lane_settle() settled    durable; freed blocks
+ * may be reused                    release_committed()
+ *
+ * F1 keeps I1 (a record is durable before a byte that it covers changes in place: the
+ * change may reach the medium at any instant after its store) and I2 (fresh bytes
+ * before the slot or size that makes them reachable). F2 and F3 keep I3: nothing is
+ * settled that is not in place, and commit returns only when it is settled. Without F2,
+ * settled could arrive before a changed byte, which recovery would then not undo. I5
+ * holds since blocks that the transaction freed stay busy in DRAM until F3; segments of
+ * the log too, which recovery reads before that.
+ *
+ * A word alone needs no log, since its store is atomic: F1 if there are fresh bytes
+ * outside its line (stores to one line arrive in order), then store, flush, fence.
+ *
+ * A snapshot logs at once: its batches are the first of the generation, each followed
+ * by F1. The caller's stores come next, then commit as above, or abort: undo as
+ * recovery does.
+ *
+ * In every phase locks and locked instructions come before the first flush: see pm.h.
+ */
+#include "libminl2r/commit.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libminl2r/error.h"
+#include "libminl2r/recovery.h"
+#include "libminl2r/thread.h"
+
+/* From this size on, fresh bytes go past the cache. */
+#define STREAM_SIZE_MIN 256
+
+/* ---- Transactions: objects and their cache --------------------------------------- */
+
+static void tx_destroy(struct minl2r_tx *tx)
+{
+    writeset_finish(&tx->writes);
+    free(tx->batch);
+    free(tx->scratch);
+    free(tx);
+}
+
+static struct minl2r_tx *tx_create(struct minl2r_pool *pool)
+{
+    struct minl2r_tx *tx = calloc(1, sizeof(*tx));
+    size_t scratch_size = pool->geo.block_size > PM_BATCH_SIZE_MAX
+                              ? pool->geo.block_size
+                              : PM_BATCH_SIZE_MAX;
+
+    if (!tx)
+        return NULL;
+    tx->pool = pool;
+    tx->phase.pm = &pool->pm;
+    tx->phase.stats = &tx->stats;
+    tx->batch = aligned_alloc(PM_LINE, PM_BATCH_SIZE_MAX);
+    tx->scratch = aligned_alloc(PM_LINE, scratch_size);
+    if (!tx->batch || !tx->scratch || writeset_init(&tx->writes, pool) < 0) {
+        free(tx->batch);
+        free(tx->scratch);
+        free(tx);
+        return NULL;
+    }
+    tx->writes.phase = &tx->phase;
+    tx->writes.lane = &tx->lane;
+    pthread_mutex_lock(&pool->tx_lock);
+    tx->next = pool->tx_all;
+    pool->tx_all = tx;
+    pthread_mutex_unlock(&pool->tx_lock);
+    return tx;
+}
+
+static void tx_unlink(struct minl2r_pool *pool, struct minl2r_tx *tx)
+{
+    pthread_mutex_lock(&pool->tx_lock);
+    struct minl2r_tx **link = &pool->tx_all;
+
+    while (*link != tx)
+        link = &(*link)->next;
+    *link = tx->next;
+    pthread_mutex_unlock(&pool->tx_lock);
+}
+
+static struct minl2r_tx *cache_take(struct minl2r_pool *pool)
+{
+    uint32_t start = thread_number();
+
+    for (uint32_t i = 0; i < TX_CACHE_COUNT; i++) {
+        struct minl2r_tx **entry = &pool->tx_cache[(start + i) % TX_CACHE_COUNT];
+
+        if (!__atomic_load_n(entry, __ATOMIC_RELAXED))
+            continue;
+        struct minl2r_tx *tx = __atomic_exchange_n(entry, NULL, __ATOMIC_ACQUIRE);
+
+        if (tx)
+            return tx;
+    }
+    return NULL;
+}
+
+static bool cache_put(struct minl2r_pool *pool, struct minl2r_tx *tx)
+{
+    uint32_t start = thread_number();
+
+    for (uint32_t i = 0; i < TX_CACHE_COUNT; i++) {
+        struct minl2r_tx **entry = &pool->tx_cache[(start + i) % TX_CACHE_COUNT];
+        struct minl2r_tx *empty = NULL;
+
+        if (__atomic_compare_exchange_n(entry, &empty, tx, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return true;
+    }
+    return false;
+}
+
+int tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx)
+{
+    struct minl2r_tx *new = cache_take(pool);
+
+    if (!new)
+        new = tx_create(pool);
+    if (!new)
+        return error_set(ENOMEM, "no memory for a transaction");
+    new->owner = thread_number();
+    __atomic_store_n(&new->running, true, __ATOMIC_RELAXED);
+    *tx = new;
+    return 0;
+}
+
+int tx_free_all(struct minl2r_pool *pool)
+{
+    for (const struct minl2r_tx *tx = pool->tx_all; tx; tx = tx->next)
+        if (__atomic_load_n(&tx->running, __ATOMIC_RELAXED))
+            return error_set(EBUSY, "a transaction is still open");
+    while (pool->tx_all) {
+        struct minl2r_tx *next = pool->tx_all->next;
+
+        tx_destroy(pool->tx_all);
+        pool->tx_all = next;
+    }
+    return 0;
+}
+
+static void stats_add(struct minl2r_stats *sum, const struct minl2r_stats *more)
+{
+    uint64_t *to = (uint64_t *)sum;
+    const uint64_t *from = (const uint64_t *)more;
+
+    for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+        __atomic_store_n(&to[i], to[i] + from[i], __ATOMIC_RELAXED);
+}
+
+static void tx_end(struct minl2r_tx *tx)
+{
+    struct minl2r_pool *pool = tx->pool;
+
+    if (tx->lane) {
+        stats_add(&tx->lane->stats, &tx->stats);
+        lane_release(pool, tx->lane);
+        tx->lane = NULL;
+    } else {
+        __atomic_fetch_add(&pool->stats.aborts, tx->stats.aborts, __ATOMIC_RELAXED);
+    }
+    tx->stats = (struct minl2r_stats){0};
+    tx->cursor.index = 0;
+    writeset_reset(&tx->writes);
+    __atomic_store_n(&tx->running, false, __ATOMIC_RELAXED);
+    if (!cache_put(pool, tx)) {
+        tx_unlink(pool, tx);
+        tx_destroy(tx);
+    }
+}
+
+/* ---- Ordering points ------------------------------------------------------------- */
+
+static int order(struct minl2r_tx *tx)
+{
+    return pm_fence(&tx->phase) < 0 ? pool_poison(tx->pool) : 0;
+}
+
+static int settle(struct minl2r_tx *tx)
+{
+    if (lane_settle(tx->pool, tx->lane, tx->cursor.generation, &tx->phase) < 0)
+        return pool_poison(tx->pool);
+    return 0;
+}
+
+/* Begins the lane's next generation, unless a snapshot has. */
+static void begin_generation(struct minl2r_tx *tx)
+{
+    if (tx->cursor.index == 0)
+        log_cursor_init(&tx->cursor, tx->pool, tx->lane->index,
+                        lane_next_generation(tx->lane));
+}
+
+static struct log_writer begin_log(struct minl2r_tx *tx)
+{
+    begin_generation(tx);
+    return (struct log_writer){
+        .pool = tx->pool,
+        .phase = &tx->phase,
+        .cursor = &tx->cursor,
+        .segments = tx->writes.segments.runs,
+        .segment_count = tx->writes.segments.count,
+        .batch = tx->batch,
+    };
+}
+
+/* ---- Giving back reservations ---------------------------------------------------- */
+
+typedef void run_fn(struct minl2r_pool *pool, struct block_run run);
+
+static void for_runs(struct minl2r_pool *pool, const struct run_list *list,
+                     run_fn *call)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->runs[i].count > 0)
+            call(pool, list->runs[i]);
+}
+
+static void release_swaps(struct minl2r_tx *tx, bool committed)
+{
+    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
+        struct block_run old = {w->block, 1};
+
+        if (!w->fresh)
+            continue;
+        if (!committed)
+            alloc_release(tx->pool, (struct block_run){w->fresh, 1});
+        if (w->block && committed)
+            alloc_release_freed(tx->pool, old);
+        else if (w->block)
+            alloc_unmark_leaving(tx->pool, old);
+    }
+}
+
+/* I5: only now may blocks that were freed, and the log's own, be used again. */
+static void release_committed(struct minl2r_tx *tx)
+{
+    release_swaps(tx, true);
+    for_runs(tx->pool, &tx->writes.frees, alloc_release_freed);
+    for_runs(tx->pool, &tx->writes.segments, alloc_release);
+    for_runs(tx->pool, &tx->writes.abandoned, alloc_release);
+}
+
+static void release_aborted(struct minl2r_tx *tx)
+{
+    release_swaps(tx, false);
+    for_runs(tx->pool, &tx->writes.allocs, alloc_release);
+    for_runs(tx->pool, &tx->writes.frees, alloc_unmark_leaving);
+    for_runs(tx->pool, &tx->writes.segments, alloc_release);
+    for_runs(tx->pool, &tx->writes.abandoned, alloc_release);
+}
+
+/* ---- queued -> logged ------------------------------------------------------------ */
+
+static bool has_bytes(const uint8_t *old, const uint8_t *bytes, size_t size)
+{
+    if (bytes)
+        return memcmp(old, bytes, size) == 0;
+    return old[0] == 0 && memcmp(old, old + 1, size - 1) == 0;
+}
+
+/* Logs what changes in place, neighbours in one record. */
+static void log_extents(struct log_writer *writer, struct block_write *write)
+{
+    uint32_t start = 0, end = 0;
+
+    for (uint32_t i = 0; i < write->extent_count; i++) {
+        struct extent *e = &write->extents[i];
+
+        e->unchanged = has_bytes(pool_at(writer->pool, write->block + e->start),
+                                 e->bytes, e->end - e->start);
+        if (e->unchanged)
+            continue;
+        if (e->start != end) {
+            log_append_undo(writer, write->block + start, end - start);
+            start = e->start;
+        }
+        end = e->end;
+    }
+    log_append_undo(writer, write->block + start, end - start);
+}
+
+static void log_swap(struct log_writer *writer, const struct block_write *write)
+{
+    if (!write->slot_is_own) {
+        log_append_swap(writer, write->slot,
+                        (struct pm_swap){write->block, write->fresh});
+        return;
+    }
+    log_append_blocks(writer, PM_ALLOC, (struct block_run){write->fresh, 1});
+    if (write->block)
+        log_append_blocks(writer, PM_FREE, (struct block_run){write->block, 1});
+}
+
+static void log_runs(struct log_writer *writer, enum pm_record_type type,
+                     const struct run_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->runs[i].count > 0)
+            log_append_blocks(writer, type, list->runs[i]);
+}
+
+static void log_changes(struct minl2r_tx *tx)
+{
+    struct log_writer writer = begin_log(tx);
+
+    for (struct block_write *w = tx->writes.first; w; w = w->next) {
+        if (w->fresh)
+            log_swap(&writer, w);
+        else
+            log_extents(&writer, w);
+    }
+    log_runs(&writer, PM_ALLOC, &tx->writes.allocs);
+    log_runs(&writer, PM_FREE, &tx->writes.frees);
+    log_end(&writer);
+}
+
+/* Fills the fresh block: new bytes, around them the old block's or zeros. */
+static void store_fresh_block(struct minl2r_tx *tx, const struct block_write *write)
+{
+    uint32_t block_size = tx->pool->geo.block_size;
+    const void *fresh = pool_at(tx->pool, write->fresh);
+    const struct extent *first = write->extents;
+
+    if (write->covered == block_size && write->extent_count == 1 && first->bytes) {
+        pm_store_nt(&tx->phase, fresh, first->bytes, block_size);
+        return;
+    }
+    if (write->block)
+        memcpy(tx->scratch, pool_at(tx->pool, write->block), block_size);
+    else
+        memset(tx->scratch, 0, block_size);
+    for (uint32_t i = 0; i < write->extent_count; i++) {
+        const struct extent *e = &write->extents[i];
+
+        if (e->bytes)
+            memcpy(tx->scratch + e->start, e->bytes, e->end - e->start);
+        else
+            memset(tx->scratch + e->start, 0, e->end - e->start);
+    }
+    pm_store_nt(&tx->phase, fresh, tx->scratch, block_size);
+}
+
+static void store_fresh_bytes(struct minl2r_tx *tx, const struct fresh_write *fresh)
+{
+    const void *dst = pool_at(tx->pool, fresh->offset);
+
+    if (fresh->size >= STREAM_SIZE_MIN) {
+        pm_store_nt(&tx->phase, dst, fresh->bytes, fresh->size);
+        return;
+    }
+    pm_store(&tx->phase, dst, fresh->bytes, fresh->size);
+    pm_flush(&tx->phase, dst, fresh->size);
+}
+
+static void store_slot(struct minl2r_tx *tx, const struct block_write *write)
+{
+    pm_store_piece(&tx->phase, pool_at(tx->pool, write->slot), &write->fresh,
+                   sizeof(write->fresh));
+}
+
+static void store_fresh(struct minl2r_tx *tx)
+{
+    const struct run_list *allocs = &tx->writes.allocs;
+
+    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
+        if (w->fresh && w->slot_is_own) {
+            store_slot(tx, w);
+            pm_flush(&tx->phase, pool_at(tx->pool, w->slot), sizeof(w->fresh));
+        }
+        if (w->fresh && !w->streamed)
+            store_fresh_block(tx, w);
+    }
+    for (const struct fresh_write *f = tx->writes.fresh_first; f; f = f->next)
+        store_fresh_bytes(tx, f);
+    for (uint32_t i = 0; i < allocs->count; i++)
+        pm_flush(&tx->phase, pool_at(tx->pool, allocs->runs[i].offset),
+                 allocs->runs[i].count << tx->pool->geo.block_shift);
+}
+
+static int log_and_store_fresh(struct minl2r_tx *tx)
+{
+    log_changes(tx);
+    store_fresh(tx);
+    return order(tx); /* I1, I2: log and fresh bytes, then what is in place */
+}
+
+/* ---- logged -> stored ------------------------------------------------------------ */
+
+typedef void bits_fn(struct minl2r_pool *pool, struct pm_phase *phase,
+                     struct block_run run);
+
+static void bits_of_runs(struct minl2r_tx *tx, const struct run_list *list,
+                         bits_fn *call)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->runs[i].count > 0)
+            call(tx->pool, &tx->phase, list->runs[i]);
+}
+
+/* Allocates and frees on media, or flushes that. */
+static void change_bits(struct minl2r_tx *tx, bits_fn *alloc, bits_fn *free)
+{
+    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
+        if (!w->fresh)
+            continue;
+        alloc(tx->pool, &tx->phase, (struct block_run){w->fresh, 1});
+        if (w->block)
+            free(tx->pool, &tx->phase, (struct block_run){w->block, 1});
+    }
+    bits_of_runs(tx, &tx->writes.allocs, alloc);
+    bits_of_runs(tx, &tx->writes.frees, free);
+}
+
+static void store_extents(struct minl2r_tx *tx, const struct block_write *write)
+{
+    for (uint32_t i = 0; i < write->extent_count; i++) {
+        const struct extent *e = &write->extents[i];
+        const void *dst = pool_at(tx->pool, write->block + e->start);
+
+        if (e->unchanged)
+            continue;
+        if (e->bytes)
+            pm_store(&tx->phase, dst, e->bytes, e->end - e->start);
+        else
+            pm_zero(&tx->phase, dst, e->end - e->start);
+    }
+}
+
+/* Unchanged bytes are flushed too: whoever stored them may not have. */
+static void flush_in_place(struct minl2r_tx *tx)
+{
+    const struct run_list *snapshots = &tx->writes.snapshots;
+
+    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
+        if (w->fresh) {
+            if (!w->slot_is_own)
+                pm_flush(&tx->phase, pool_at(tx->pool, w->slot), sizeof(w->fresh));
+            continue;
+        }
+        for (uint32_t i = 0; i < w->extent_count; i++)
+            pm_flush(&tx->phase, pool_at(tx->pool, w->block + w->extents[i].start),
+                     w->extents[i].end - w->extents[i].start);
+    }
+    for (uint32_t i = 0; i < snapshots->count; i++)
+        pm_flush(&tx->phase, pool_at(tx->pool, snapshots->runs[i].offset),
+                 snapshots->runs[i].count);
+}
+
+static int store_in_place(struct minl2r_tx *tx)
+{
+    change_bits(tx, alloc_publish, alloc_unpublish);
+    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
+        if (!w->fresh)
+            store_extents(tx, w);
+        else if (!w->slot_is_own)
+            store_slot(tx, w);
+    }
+    change_bits(tx, alloc_flush, alloc_flush);
+    flush_in_place(tx);
+    return order(tx); /* I3: what is in place, then settled */
+}
+
+static void count_commit(struct minl2r_tx *tx)
+{
+    tx->stats.commits++;
+    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
+        if (!w->fresh)
+            continue;
+        tx->stats.blocks_allocated++;
+        if (!w->block)
+            continue;
+        tx->stats.blocks_freed++;
+        tx->stats.pointer_swaps++;
+    }
+    for (uint32_t i = 0; i < tx->writes.allocs.count; i++)
+        tx->stats.blocks_allocated += tx->writes.allocs.runs[i].count;
+    for (uint32_t i = 0; i < tx->writes.frees.count; i++)
+        tx->stats.blocks_freed += tx->writes.frees.runs[i].count;
+}
+
+static int commit_logged(struct minl2r_tx *tx)
+{
+    int result = log_and_store_fresh(tx);
+
+    if (result == 0)
+        result = store_in_place(tx);
+    /* Nothing logged: every byte was there already, or fresh. */
+    if (result == 0 && tx->cursor.index > 0)
+        result = settle(tx);
+    if (result == 0)
+        release_committed(tx);
+    return result;
+}
+
+/* ---- A word alone ---------------------------------------------------------------- */
+
+/* The entry of the only word that is changed, if that and fresh bytes are all there is.
+ */
+static const struct block_write *find_lone_word(const struct minl2r_tx *tx)
+{
+    const struct writeset *ws = &tx->writes;
+    const struct block_write *lone = NULL;
+
+    if (tx->cursor.index > 0 || ws->allocs.count > 0 || ws->frees.count > 0)
+        return NULL;
+    for (const struct block_write *w = ws->first; w; w = w->next) {
+        if (w->extent_count == 0 && !w->fresh)
+            continue;
+        if (lone || w->fresh || w->extent_count > 1)
+            return NULL;
+        lone = w;
+    }
+    if (!lone)
+        return NULL;
+    uint32_t size = lone->covered;
+
+    return size <= 8 && (size & (size - 1)) == 0 && lone->extents[0].start % size == 0
+               ? lone
+               : NULL;
+}
+
+static bool in_line(uint64_t line, const struct fresh_write *fresh)
+{
+    return fresh->offset / PM_LINE == line &&
+           (fresh->offset + fresh->size - 1) / PM_LINE == line;
+}
+
+static void store_fresh_of_line(struct minl2r_tx *tx, uint64_t line, bool inside)
+{
+    for (const struct fresh_write *f = tx->writes.fresh_first; f; f = f->next) {
+        if (in_line(line, f) != inside)
+            continue;
+        if (inside)
+            pm_store(&tx->phase, pool_at(tx->pool, f->offset), f->bytes, f->size);
+        else
+            store_fresh_bytes(tx, f);
+    }
+}
+
+static int commit_word(struct minl2r_tx *tx, const struct block_write *write)
+{
+    static const uint64_t zero;
+    const struct extent *word = &write->extents[0];
+    uint64_t offset = write->block + word->start;
+    const void *dst = pool_at(tx->pool, offset);
+
+    store_fresh_of_line(tx, offset / PM_LINE, false);
+    int result =
+        order(tx); /* I2: fresh bytes, then the word that makes them reachable */
+
+    if (result < 0)
+        return result;
+    lane_note_word(tx->pool, tx->lane, &tx->phase, offset & ~7ull);
+    store_fresh_of_line(tx, offset / PM_LINE, true);
+    pm_store_piece(&tx->phase, dst, word->bytes ? (const void *)word->bytes : &zero,
+                   word->end - word->start);
+    pm_flush(&tx->phase, dst, 1);
+    return order(tx); /* I3: the word, then the caller's return */
+}
+
+int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
+{
+    struct lane *lane = lane_wait_commit(pool);
+    struct minl2r_stats stats = {.commits = 1};
+    struct pm_phase phase = {.pm = &pool->pm, .stats = &stats};
+    int result = pool_usable(pool);
+
+    if (result == 0) {
+        lane_note_word(pool, lane, &phase, pool_offset(pool, p));
+        pm_store_piece(&phase, p, &value, sizeof(value));
+        pm_flush(&phase, p, sizeof(value));
+        if (pm_fence(&phase) < 0) /* I3: the word, then the caller's return */
+            result = pool_poison(pool);
+        stats_add(&lane->stats, &stats);
+    }
+    lane_release(pool, lane);
+    return result;
+}
+
+/* ---- Commit, abort, snapshot ----------------------------------------------------- */
+
+int tx_commit(struct minl2r_tx *tx)
+{
+    int result = 0;
+
+    writeset_fold_edits(&tx->writes);
+    if (!writeset_is_empty(&tx->writes)) {
+        if (!tx->lane)
+            tx->lane = lane_wait_commit(tx->pool);
+        const struct block_write *word = find_lone_word(tx);
+
+        /* A lane whose generation failed half-way must not begin it again. */
+        result = pool_usable(tx->pool);
+        if (result == 0)
+            result = word ? commit_word(tx, word) : commit_logged(tx);
+        if (result == 0)
+            count_commit(tx);
+    }
+    tx_end(tx);
+    return result;
+}
+
+static int undo_snapshots(struct minl2r_tx *tx)
+{
+    struct minl2r_recovery done = {0};
+
+    recovery_undo(tx->pool, tx->cursor.prev, tx->scratch, &tx->phase, &done);
+    int result = order(tx); /* I4: what was undone, then its generation settled */
+
+    return result < 0 ? result : settle(tx);
+}
+
+int tx_abort(struct minl2r_tx *tx)
+{
+    int result = pool_usable(tx->pool);
+
+    if (result == 0 && tx->cursor.index > 0)
+        result = undo_snapshots(tx);
+    else if (result == 0)
+        result = order(tx); /* streamed bytes, then another use of their blocks */
+    if (result == 0)
+        release_aborted(tx);
+    tx->stats.aborts++;
+    tx_end(tx);
+    return result;
+}
+
+static int take_lane_for_snapshot(struct minl2r_tx *tx)
+{
+    if (!tx->lane)
+        tx->lane = lane_wait(tx->pool);
+    if (!tx->lane)
+        return error_set(EBUSY, "no lane is free, and this thread holds one already");
+    return pool_usable(tx->pool);
+}
+
+int tx_snapshot(struct minl2r_tx *tx, const struct minl2r_range *ranges, size_t count)
+{
+    struct run_list *snapshots = &tx->writes.snapshots;
+    int result = writeset_reserve_snapshots(&tx->writes, ranges, count);
+
+    if (result == 0)
+        result = take_lane_for_snapshot(tx);
+    if (result < 0)
+        return result;
+    struct log_writer writer = begin_log(tx);
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t offset = pool_offset(tx->pool, ranges[i].pm);
+
+        if (ranges[i].size == 0)
+            continue;
+        log_append_undo(&writer, offset, ranges[i].size);
+        snapshots->runs[snapshots->count++] =
+            (struct block_run){offset, ranges[i].size};
+    }
+    log_end(&writer);
+    return order(tx); /* I1: the record, then the caller's store */
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* commit.h - a transaction, and the protocol that makes it durable at once. */
+#ifndef MINL2R_COMMIT_H
+#define MINL2R_COMMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libminl2r/lane.h"
+#include "libminl2r/log.h"
+#include "libminl2r/pool.h"
+#include "libminl2r/writeset.h"
+
+struct minl2r_tx {
+    struct minl2r_pool *pool;
+    struct writeset writes;
+    struct lane *lane;         /* NULL until one is needed */
+    struct log_cursor cursor;  /* index > 0: a snapshot was logged */
+    struct pm_phase phase;     /* counts into `stats` */
+    struct minl2r_stats stats; /* of this transaction */
+    uint8_t *batch;         /* PM_BATCH_SIZE_MAX bytes: the log batch being gathered */
+    uint8_t *scratch;       /* a block, and at least PM_BATCH_SIZE_MAX bytes */
+    uint32_t owner;         /* thread_number() of who began it */
+    bool running;           /* atomic */
+    struct minl2r_tx *next; /* in pool->tx_all */
+};
+
+/* Takes a transaction from the pool's cache, or makes one. -ENOMEM. */
+int tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
+
+/* End the transaction and put it back into the cache, whatever they return. */
+int tx_commit(struct minl2r_tx *tx);
+int tx_abort(struct minl2r_tx *tx);
+
+int tx_snapshot(struct minl2r_tx *tx, const struct minl2r_range *ranges, size_t count);
+
+/* One word: note, store, flush, fence. */
+int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value);
+
+/* Frees the cached transactions. -EBUSY, freeing none, if one is running. */
+int tx_free_all(struct minl2r_pool *pool);
+
+#endif

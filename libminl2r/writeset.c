@@ -1,0 +1,1124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every call here works in two steps: reserve (memory, log, blocks), which may fail and
+ * then has changed nothing that matters, and apply, which cannot.
+ *
+ * Bytes for a block go to one of three places:
+ *   its own memory      the transaction allocated it: nothing reachable refers to it
+ *   its fresh block     it was streamed already: the same holds
+ *   its extents         in DRAM, until commit
+ */
+#include "libminl2r/writeset.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libminl2r/error.h"
+#include "libminl2r/log.h"
+
+#define TABLE_SIZE_MIN 64
+
+/* Runs of equal words shorter than this cost less in a record than a record of its own.
+ */
+#define EDIT_GAP 24
+
+static int no_memory(void)
+{
+    return error_set(ENOMEM, "no memory for the transaction");
+}
+
+static int outside(uint64_t offset, uint64_t size)
+{
+    return error_set(EINVAL, "[%llu, +%llu) is not in the pool's data area",
+                     (unsigned long long)offset, (unsigned long long)size);
+}
+
+/* ---- Life ------------------------------------------------------------------------ */
+
+static void clear_lists(struct writeset *ws)
+{
+    ws->first = ws->latest = NULL;
+    ws->last = &ws->first;
+    ws->block_count = 0;
+    ws->edits = NULL;
+    ws->fresh_first = NULL;
+    ws->fresh_last = &ws->fresh_first;
+    ws->allocs = ws->frees = (struct run_list){0};
+    ws->snapshots = ws->abandoned = ws->segments = (struct run_list){0};
+    ws->log_queued = ws->log_written = 0;
+    ws->log_space = log_part_space(ws->pool->geo.log_size);
+}
+
+int writeset_init(struct writeset *ws, struct minl2r_pool *pool)
+{
+    ws->pool = pool;
+    ws->table_size = TABLE_SIZE_MIN;
+    ws->table = calloc(ws->table_size, sizeof(struct block_write *));
+    if (!ws->table || arena_init(&ws->arena) < 0) {
+        free(ws->table);
+        return no_memory();
+    }
+    clear_lists(ws);
+    return 0;
+}
+
+void writeset_finish(struct writeset *ws)
+{
+    free(ws->table);
+    arena_finish(&ws->arena);
+}
+
+/* A table grown by a large transaction shrinks again: clearing it must stay cheap. */
+static void clear_table(struct writeset *ws)
+{
+    if (ws->table_size > TABLE_SIZE_MIN) {
+        struct block_write **table =
+            realloc(ws->table, TABLE_SIZE_MIN * sizeof(struct block_write *));
+
+        if (table) {
+            ws->table = table;
+            ws->table_size = TABLE_SIZE_MIN;
+        }
+    }
+    memset(ws->table, 0, ws->table_size * sizeof(struct block_write *));
+}
+
+void writeset_reset(struct writeset *ws)
+{
+    if (ws->block_count > 0)
+        clear_table(ws);
+    arena_reset(&ws->arena);
+    clear_lists(ws);
+}
+
+bool writeset_is_empty(const struct writeset *ws)
+{
+    return !ws->first && !ws->fresh_first && ws->allocs.count == 0 &&
+           ws->frees.count == 0 && ws->snapshots.count == 0;
+}
+
+/* ---- Lists of runs --------------------------------------------------------------- */
+
+static int run_list_reserve(struct writeset *ws, struct run_list *list, uint64_t more)
+{
+    if (list->capacity - list->count >= more)
+        return 0;
+    uint64_t capacity = list->count + more + list->capacity;
+    struct block_run *runs = capacity > UINT32_MAX
+                                 ? NULL
+                                 : arena_alloc(&ws->arena, capacity * sizeof(*runs));
+
+    if (!runs)
+        return no_memory();
+    if (list->count > 0)
+        memcpy(runs, list->runs, list->count * sizeof(*runs));
+    list->runs = runs;
+    list->capacity = (uint32_t)capacity;
+    return 0;
+}
+
+static void run_list_add(struct run_list *list, uint64_t offset, uint64_t count)
+{
+    list->runs[list->count++] = (struct block_run){offset, count};
+}
+
+/* Adds a run of blocks, to the newest one where they are neighbours. */
+static void run_list_add_blocks(const struct writeset *ws, struct run_list *list,
+                                uint64_t offset, uint64_t count)
+{
+    if (list->count > 0) {
+        struct block_run *newest = &list->runs[list->count - 1];
+
+        if (newest->offset + (newest->count << ws->pool->geo.block_shift) == offset &&
+            is_blocks(&ws->pool->geo, newest->offset, newest->count + count)) {
+            newest->count += count;
+            return;
+        }
+    }
+    run_list_add(list, offset, count);
+}
+
+/* ---- Log space ------------------------------------------------------------------- */
+
+static int add_segment(struct writeset *ws, uint64_t missing)
+{
+    const struct geometry *geo = &ws->pool->geo;
+    uint64_t wanted = missing + ws->log_space / 2 + PM_PAGE;
+    uint64_t count = (wanted + geo->block_size - 1) >> geo->block_shift;
+    uint64_t count_max = ((uint64_t)1 << geo->zone_shift) - 1;
+    uint64_t offset;
+    int result = run_list_reserve(ws, &ws->segments, 1);
+
+    if (result < 0)
+        return result;
+    if (count > count_max)
+        count = count_max;
+    while (alloc_reserve(ws->pool, count, 0, &offset) < 0) {
+        count /= 2;
+        if (count == 0)
+            return error_set(ENOSPC, "no space for %llu more bytes of log",
+                             (unsigned long long)missing);
+    }
+    run_list_add(&ws->segments, offset, count);
+    ws->log_space += log_part_space(count << geo->block_shift);
+    return 0;
+}
+
+/* Makes sure that the log has room for `queued` and `written` more bytes. */
+static int reserve_log(struct writeset *ws, uint64_t queued, uint64_t written)
+{
+    uint64_t needed =
+        log_space_needed(ws->log_queued + queued) + ws->log_written + written;
+
+    while (ws->log_space < needed) {
+        int result = add_segment(ws, needed - ws->log_space);
+
+        if (result < 0)
+            return result;
+    }
+    ws->log_queued += queued;
+    ws->log_written += written;
+    return 0;
+}
+
+/* ---- The table of blocks --------------------------------------------------------- */
+
+static uint32_t table_slot(const struct writeset *ws, uint64_t key)
+{
+    uint64_t hash = key * 0x9e3779b97f4a7c15ull;
+
+    return (uint32_t)(hash >> 32) & (ws->table_size - 1);
+}
+
+static struct block_write *find_block_write(struct writeset *ws, uint64_t key)
+{
+    if (ws->latest && ws->latest->key == key)
+        return ws->latest;
+    for (uint32_t i = table_slot(ws, key); ws->table[i];
+         i = (i + 1) & (ws->table_size - 1)) {
+        if (ws->table[i]->key == key) {
+            ws->latest = ws->table[i];
+            return ws->table[i];
+        }
+    }
+    return NULL;
+}
+
+static void table_insert(struct writeset *ws, struct block_write *write)
+{
+    uint32_t i = table_slot(ws, write->key);
+
+    while (ws->table[i])
+        i = (i + 1) & (ws->table_size - 1);
+    ws->table[i] = write;
+}
+
+static int table_grow(struct writeset *ws)
+{
+    struct block_write **table =
+        calloc(ws->table_size * 2ull, sizeof(struct block_write *));
+
+    if (!table)
+        return no_memory();
+    free(ws->table);
+    ws->table = table;
+    ws->table_size *= 2;
+    for (struct block_write *write = ws->first; write; write = write->next)
+        table_insert(ws, write);
+    return 0;
+}
+
+/* Finds or makes the entry of `key`. One without extents changes nothing. */
+static int get_block_write(struct writeset *ws, uint64_t key, uint64_t block,
+                           struct block_write **found)
+{
+    *found = find_block_write(ws, key);
+    if (*found)
+        return 0;
+    if (ws->block_count >= ws->table_size / 2 && table_grow(ws) < 0)
+        return -ENOMEM;
+    struct block_write *write = arena_alloc(&ws->arena, sizeof(*write));
+
+    if (!write)
+        return no_memory();
+    memset(write, 0, sizeof(*write));
+    write->key = key;
+    write->block = block;
+    write->extents = write->inline_extents;
+    write->extent_capacity = 2;
+    *ws->last = write;
+    ws->last = &write->next;
+    ws->latest = write;
+    ws->block_count++;
+    table_insert(ws, write);
+    *found = write;
+    return 0;
+}
+
+/* ---- Extents of one block -------------------------------------------------------- */
+
+static int reserve_extents(struct writeset *ws, struct block_write *write,
+                           uint64_t more)
+{
+    if (write->extent_capacity - write->extent_count >= more)
+        return 0;
+    uint64_t capacity = (uint64_t)write->extent_count + write->extent_capacity + more;
+    struct extent *extents = arena_alloc(&ws->arena, capacity * sizeof(*extents));
+
+    if (!extents)
+        return no_memory();
+    memcpy(extents, write->extents, write->extent_count * sizeof(*extents));
+    write->extents = extents;
+    write->extent_capacity = (uint32_t)capacity;
+    return 0;
+}
+
+/* The first extent that ends after `start`. */
+static uint32_t find_extent(const struct block_write *write, uint32_t start)
+{
+    uint32_t low = 0, high = write->extent_count;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+
+        if (write->extents[middle].end <= start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static uint32_t covered_in(const struct block_write *write, uint32_t start,
+                           uint32_t end)
+{
+    uint32_t sum = 0;
+
+    for (uint32_t i = find_extent(write, start);
+         i < write->extent_count && write->extents[i].start < end; i++) {
+        const struct extent *e = &write->extents[i];
+
+        sum += (e->end < end ? e->end : end) - (e->start > start ? e->start : start);
+    }
+    return sum;
+}
+
+/* Moves the extents from index `from` on to index `to`. */
+static void move_extents(struct block_write *write, uint32_t from, uint32_t to)
+{
+    memmove(&write->extents[to], &write->extents[from],
+            (write->extent_count - from) * sizeof(struct extent));
+    write->extent_count += to - from;
+}
+
+static const uint8_t *bytes_at(const struct extent *extent, uint32_t at)
+{
+    return extent->bytes ? extent->bytes + (at - extent->start) : NULL;
+}
+
+/*
+ * Removes [start, end) from the extents and answers with the index at which an extent
+ * of [start, end) belongs. Needs room for one more extent.
+ */
+static uint32_t cut_extents(struct block_write *write, uint32_t start, uint32_t end)
+{
+    uint32_t i = find_extent(write, start);
+
+    write->covered -= covered_in(write, start, end);
+    if (i < write->extent_count && write->extents[i].start < start) {
+        struct extent *head = &write->extents[i];
+        struct extent tail = {end, head->end, NULL, false};
+
+        if (head->end > end) { /* one extent becomes two */
+            tail.bytes = bytes_at(head, end);
+            head->end = start;
+            move_extents(write, i + 1, i + 2);
+            write->extents[i + 1] = tail;
+            return i + 1;
+        }
+        head->end = start;
+        i++;
+    }
+    uint32_t j = i;
+
+    while (j < write->extent_count && write->extents[j].end <= end)
+        j++;
+    if (j < write->extent_count && write->extents[j].start < end) {
+        write->extents[j].bytes = bytes_at(&write->extents[j], end);
+        write->extents[j].start = end;
+    }
+    move_extents(write, j, i);
+    return i;
+}
+
+/* Needs room for two more extents. */
+static void put_extent(struct block_write *write, uint32_t start, uint32_t end,
+                       const uint8_t *bytes)
+{
+    uint32_t i = write->extent_count;
+
+    if (i == 0 || write->extents[i - 1].end > start) {
+        i = cut_extents(write, start, end);
+        move_extents(write, i, i + 1);
+    } else {
+        write->extent_count++;
+    }
+    write->extents[i] = (struct extent){start, end, bytes, false};
+    write->covered += end - start;
+}
+
+/* Log bytes by which records grow when [start, end) is queued: at most one more record.
+ */
+static uint64_t log_growth(const struct block_write *write, uint32_t start,
+                           uint32_t end)
+{
+    uint64_t growth = end - start - covered_in(write, start, end);
+
+    return growth ? LOG_RECORD_SIZE(growth) + 8 : 0;
+}
+
+/* Log bytes of all that is queued in the block, should it be changed in place. */
+static uint64_t log_of_extents(const struct block_write *write)
+{
+    return write->covered + write->extent_count * (LOG_RECORD_SIZE(0) + 8);
+}
+
+/* ---- Where bytes of a block go --------------------------------------------------- */
+
+static void store_through(struct writeset *ws, uint64_t offset, const uint8_t *bytes,
+                          uint64_t size)
+{
+    const void *dst = pool_at(ws->pool, offset);
+
+    if (bytes)
+        pm_store(ws->phase, dst, bytes, size);
+    else
+        pm_zero(ws->phase, dst, size);
+    pm_flush(ws->phase, dst, size);
+}
+
+static void put_bytes(struct writeset *ws, struct block_write *write, uint32_t start,
+                      uint32_t end, const uint8_t *bytes)
+{
+    if (write->streamed)
+        store_through(ws, write->fresh + start, bytes, end - start);
+    else
+        put_extent(write, start, end, bytes);
+}
+
+static struct edit *find_edit(const struct writeset *ws, uint64_t offset, uint64_t size)
+{
+    struct edit *edit = ws->edits;
+
+    while (edit &&
+           (edit->offset >= offset + size || edit->offset + edit->size <= offset))
+        edit = edit->next;
+    return edit;
+}
+
+/* ---- Pieces: a range, block by block --------------------------------------------- */
+
+struct piece {
+    uint64_t block;      /* offset of the block */
+    uint32_t start, end; /* in the block */
+    uint64_t from;       /* position in the whole range */
+};
+
+static bool next_piece(const struct geometry *geo, uint64_t offset, uint64_t size,
+                       struct piece *piece)
+{
+    uint64_t from = piece->from + (piece->end - piece->start);
+
+    if (from >= size)
+        return false;
+    uint64_t at = offset + from;
+    uint32_t start = (uint32_t)((at - geo->zones_offset) & (geo->block_size - 1));
+    uint64_t left = size - from;
+
+    piece->from = from;
+    piece->block = at - start;
+    piece->start = start;
+    piece->end =
+        left < geo->block_size - start ? start + (uint32_t)left : geo->block_size;
+    return true;
+}
+
+static bool is_own(const struct writeset *ws, uint64_t block)
+{
+    return alloc_is_reserved(ws->pool, block);
+}
+
+static bool is_allocated(const struct writeset *ws, uint64_t block)
+{
+    return alloc_is_allocated(ws->pool, (struct block_run){block, 1});
+}
+
+/* ---- Write ----------------------------------------------------------------------- */
+
+/* Does [start, end) of the block touch a slot that is written as such? */
+static bool touches_slot(const struct block_write *write, uint32_t start, uint32_t end)
+{
+    for (const struct block_write *held = write->slots; held; held = held->next_slot) {
+        uint64_t at = held->slot - write->block;
+
+        if (at < end && at + sizeof(uint64_t) > start)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Gives `write` a fresh block if `covered` bytes are enough for pointer logging; a pool
+ * without a free block makes do with data logging.
+ */
+static void choose_pointer(struct writeset *ws, struct block_write *write,
+                           uint32_t covered)
+{
+    if (write->fresh || !write->slot || write->slots ||
+        covered < ws->pool->geo.pointer_threshold)
+        return;
+    if (alloc_reserve_swap(ws->pool, write->block, &write->fresh) < 0)
+        write->fresh = 0;
+}
+
+/* Makes room for bytes at [start, end) of a block that is not the transaction's own. */
+static int reserve_block_write(struct writeset *ws, struct block_write *write,
+                               uint32_t start, uint32_t end, uint32_t extents)
+{
+    uint32_t growth = end - start - covered_in(write, start, end);
+    int result = reserve_extents(ws, write, extents);
+
+    if (result < 0)
+        return result;
+    choose_pointer(ws, write, write->covered + growth);
+    return write->fresh ? 0 : reserve_log(ws, log_growth(write, start, end), 0);
+}
+
+static int reserve_piece(struct writeset *ws, const struct piece *piece,
+                         uint32_t extents)
+{
+    struct block_write *write;
+
+    if (is_own(ws, piece->block))
+        return 0;
+    if (!is_allocated(ws, piece->block))
+        return error_set(EINVAL, "the block at offset %llu is not allocated",
+                         (unsigned long long)piece->block);
+    int result = get_block_write(ws, piece->block, piece->block, &write);
+
+    if (result < 0)
+        return result;
+    if (touches_slot(write, piece->start, piece->end))
+        return error_set(EINVAL,
+                         "the block at offset %llu: a slot is written both by "
+                         "minl2r_tx_write_block and directly",
+                         (unsigned long long)piece->block);
+    return reserve_block_write(ws, write, piece->start, piece->end, extents);
+}
+
+static int reserve_range(struct writeset *ws, uint64_t dst, uint64_t size)
+{
+    struct piece piece = {0};
+
+    while (next_piece(&ws->pool->geo, dst, size, &piece)) {
+        int result = reserve_piece(ws, &piece, 2);
+
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+/* Applies bytes that lie in no working copy. */
+static void apply_outside_edits(struct writeset *ws, uint64_t dst, const uint8_t *bytes,
+                                uint64_t size)
+{
+    struct piece piece = {0};
+
+    while (next_piece(&ws->pool->geo, dst, size, &piece)) {
+        const uint8_t *from = bytes ? bytes + piece.from : NULL;
+
+        if (is_own(ws, piece.block))
+            store_through(ws, piece.block + piece.start, from, piece.end - piece.start);
+        else
+            put_bytes(ws, find_block_write(ws, piece.block), piece.start, piece.end,
+                      from);
+    }
+}
+
+static void apply_to_edit(const struct edit *edit, uint64_t dst, const uint8_t *bytes,
+                          uint64_t size)
+{
+    if (bytes)
+        memcpy(edit->copy + (dst - edit->offset), bytes, size);
+    else
+        memset(edit->copy + (dst - edit->offset), 0, size);
+}
+
+/* Applies bytes: first what lies before the lowest working copy, then in it, then the
+ * rest. */
+static void apply_range(struct writeset *ws, uint64_t dst, const uint8_t *bytes,
+                        uint64_t size)
+{
+    while (size > 0) {
+        const struct edit *edit = ws->edits ? find_edit(ws, dst, 1) : NULL;
+        uint64_t length = size;
+
+        if (edit) {
+            if (length > edit->offset + edit->size - dst)
+                length = edit->offset + edit->size - dst;
+            apply_to_edit(edit, dst, bytes, length);
+        } else {
+            for (edit = ws->edits; edit; edit = edit->next)
+                if (edit->offset > dst && edit->offset - dst < length)
+                    length = edit->offset - dst;
+            apply_outside_edits(ws, dst, bytes, length);
+        }
+        dst += length;
+        bytes = bytes ? bytes + length : NULL;
+        size -= length;
+    }
+}
+
+/*
+ * Working copies can split what is applied, each into one more extent: reserve for
+ * that. Without them, two extents a block suffice (see put_extent).
+ */
+static int reserve_for_edits(struct writeset *ws, uint64_t dst, uint64_t size)
+{
+    struct piece piece = {0};
+    uint32_t edit_count = 0;
+
+    for (const struct edit *edit = ws->edits; edit; edit = edit->next)
+        if (edit->offset < dst + size && edit->offset + edit->size > dst)
+            edit_count++;
+    while (edit_count > 0 && next_piece(&ws->pool->geo, dst, size, &piece)) {
+        struct block_write *write = find_block_write(ws, piece.block);
+
+        if (write && reserve_extents(ws, write, 2ull * edit_count + 2) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* Queues `bytes`, which stay where they are until the transaction ends. */
+static int queue(struct writeset *ws, uint64_t dst, const uint8_t *bytes, uint64_t size)
+{
+    int result = reserve_range(ws, dst, size);
+
+    if (result == 0)
+        result = reserve_for_edits(ws, dst, size);
+    if (result == 0)
+        apply_range(ws, dst, bytes, size);
+    return result;
+}
+
+int writeset_write(struct writeset *ws, uint64_t dst, const void *src, uint64_t size)
+{
+    uint8_t *bytes = NULL;
+
+    if (size == 0)
+        return 0;
+    if (!is_data(&ws->pool->geo, dst, size))
+        return outside(dst, size);
+    __builtin_prefetch(pool_at(ws->pool, dst), 1);
+    if (src) {
+        bytes = arena_alloc(&ws->arena, size);
+        if (!bytes)
+            return no_memory();
+        memcpy(bytes, src, size);
+    }
+    return queue(ws, dst, bytes, size);
+}
+
+int writeset_copy(struct writeset *ws, uint64_t dst, uint64_t src, uint64_t size)
+{
+    if (size == 0)
+        return 0;
+    if (!is_data(&ws->pool->geo, dst, size))
+        return outside(dst, size);
+    if (!is_data(&ws->pool->geo, src, size))
+        return outside(src, size);
+    uint8_t *bytes = arena_alloc(&ws->arena, size);
+
+    if (!bytes)
+        return no_memory();
+    int result = writeset_read(ws, bytes, src, size);
+
+    return result < 0 ? result : queue(ws, dst, bytes, size);
+}
+
+int writeset_write_fresh(struct writeset *ws, uint64_t dst, const void *src,
+                         uint64_t size)
+{
+    if (size == 0)
+        return 0;
+    if (!is_data(&ws->pool->geo, dst, size))
+        return outside(dst, size);
+    struct fresh_write *fresh = arena_alloc(&ws->arena, sizeof(*fresh) + size);
+
+    if (!fresh)
+        return no_memory();
+    memcpy(fresh + 1, src, size);
+    *fresh = (struct fresh_write){NULL, dst, size, (const uint8_t *)(fresh + 1)};
+    *ws->fresh_last = fresh;
+    ws->fresh_last = &fresh->next;
+    return 0;
+}
+
+/* ---- Read through ---------------------------------------------------------------- */
+
+static void read_block(const struct block_write *write, const struct minl2r_pool *pool,
+                       const struct piece *piece, uint8_t *dst)
+{
+    uint64_t source = write && write->streamed ? write->fresh : piece->block;
+
+    memcpy(dst, pool_at(pool, source + piece->start), piece->end - piece->start);
+    if (!write)
+        return;
+    for (uint32_t i = find_extent(write, piece->start);
+         i < write->extent_count && write->extents[i].start < piece->end; i++) {
+        const struct extent *e = &write->extents[i];
+        uint32_t start = e->start > piece->start ? e->start : piece->start;
+        uint32_t end = e->end < piece->end ? e->end : piece->end;
+
+        if (e->bytes)
+            memcpy(dst + (start - piece->start), bytes_at(e, start), end - start);
+        else
+            memset(dst + (start - piece->start), 0, end - start);
+    }
+}
+
+int writeset_read(struct writeset *ws, void *dst, uint64_t src, uint64_t size)
+{
+    struct piece piece = {0};
+    uint8_t *bytes = dst;
+
+    if (size == 0)
+        return 0;
+    if (!is_data(&ws->pool->geo, src, size))
+        return outside(src, size);
+    while (next_piece(&ws->pool->geo, src, size, &piece))
+        read_block(find_block_write(ws, piece.block), ws->pool, &piece,
+                   bytes + piece.from);
+    for (const struct edit *edit = ws->edits; edit; edit = edit->next) {
+        uint64_t start = edit->offset > src ? edit->offset : src;
+        uint64_t end = edit->offset + edit->size;
+
+        if (end > src + size)
+            end = src + size;
+        if (start < end)
+            memcpy(bytes + (start - src), edit->copy + (start - edit->offset),
+                   end - start);
+    }
+    return 0;
+}
+
+/* ---- Edit ------------------------------------------------------------------------ */
+
+/* The most extents that differing words of `size` bytes make. */
+static uint64_t edit_extents(uint64_t size)
+{
+    return size / (EDIT_GAP + 8) + 2;
+}
+
+static int reserve_edit(struct writeset *ws, uint64_t offset, uint64_t size)
+{
+    struct piece piece = {0};
+
+    while (next_piece(&ws->pool->geo, offset, size, &piece)) {
+        uint32_t length = piece.end - piece.start;
+        int result = reserve_piece(ws, &piece, (uint32_t)edit_extents(length) + 2);
+
+        if (result == 0)
+            result = reserve_log(ws, edit_extents(length) * LOG_RECORD_SIZE(8), 0);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+/* What is queued under a working copy is in the copy from now on. */
+static void cut_range(struct writeset *ws, uint64_t offset, uint64_t size)
+{
+    struct piece piece = {0};
+
+    while (next_piece(&ws->pool->geo, offset, size, &piece)) {
+        struct block_write *write = find_block_write(ws, piece.block);
+
+        if (write && !write->streamed)
+            cut_extents(write, piece.start, piece.end);
+    }
+}
+
+int writeset_edit(struct writeset *ws, uint64_t offset, uint64_t size, uint8_t **copy)
+{
+    if (!is_data(&ws->pool->geo, offset, size))
+        return outside(offset, size);
+    struct edit *edit = find_edit(ws, offset, size);
+
+    if (edit) {
+        if (edit->offset > offset || edit->offset + edit->size < offset + size)
+            return error_set(EINVAL, "[%llu, +%llu) overlaps an earlier edit in part",
+                             (unsigned long long)offset, (unsigned long long)size);
+        *copy = edit->copy + (offset - edit->offset);
+        return 0;
+    }
+    edit = arena_alloc(&ws->arena, sizeof(*edit));
+    uint8_t *bytes = arena_alloc(&ws->arena, size);
+
+    if (!edit || !bytes)
+        return no_memory();
+    int result = reserve_edit(ws, offset, size);
+
+    if (result < 0)
+        return result;
+    writeset_read(ws, bytes, offset, size);
+    cut_range(ws, offset, size);
+    *edit = (struct edit){ws->edits, offset, size, bytes};
+    ws->edits = edit;
+    *copy = bytes;
+    return 0;
+}
+
+/* The length, in whole words but for the last, over which `a` and `b` are equal (or
+ * not). */
+static uint64_t run_length(const uint8_t *a, const uint8_t *b, uint64_t size,
+                           bool equal)
+{
+    uint64_t at = 0;
+
+    while (at < size) {
+        uint64_t step = size - at < 8 ? size - at : 8;
+
+        if ((memcmp(a + at, b + at, step) == 0) != equal)
+            break;
+        at += step;
+    }
+    return at;
+}
+
+/* The length of a change that begins at a differing word: short equal runs are
+ * included. */
+static uint64_t change_length(const uint8_t *a, const uint8_t *b, uint64_t size)
+{
+    uint64_t length = run_length(a, b, size, false);
+
+    while (length < size) {
+        uint64_t gap = run_length(a + length, b + length, size - length, true);
+
+        if (gap > EDIT_GAP || gap == size - length)
+            break;
+        length += gap;
+        length += run_length(a + length, b + length, size - length, false);
+    }
+    return length;
+}
+
+static void fold_piece(struct writeset *ws, const struct edit *edit,
+                       const struct piece *piece)
+{
+    struct block_write *write = find_block_write(ws, piece->block);
+    uint64_t source = write && write->streamed ? write->fresh : piece->block;
+    const uint8_t *old = pool_at(ws->pool, source + piece->start);
+    const uint8_t *new = edit->copy + piece->from;
+    uint64_t size = piece->end - piece->start;
+
+    for (uint64_t at = 0; at < size;) {
+        at += run_length(old + at, new + at, size - at, true);
+        if (at == size)
+            break;
+        uint64_t length = change_length(old + at, new + at, size - at);
+
+        if (write)
+            put_bytes(ws, write, piece->start + (uint32_t)at,
+                      piece->start + (uint32_t)(at + length), new + at);
+        else
+            store_through(ws, piece->block + piece->start + at, new + at, length);
+        at += length;
+    }
+}
+
+void writeset_fold_edits(struct writeset *ws)
+{
+    for (const struct edit *edit = ws->edits; edit; edit = edit->next) {
+        struct piece piece = {0};
+
+        while (next_piece(&ws->pool->geo, edit->offset, edit->size, &piece))
+            fold_piece(ws, edit, &piece);
+    }
+    ws->edits = NULL;
+}
+
+/* ---- Write block: by slot -------------------------------------------------------- */
+
+/* A block that holds a slot must stay where it is: back to data logging. */
+static int pin_block(struct writeset *ws, struct block_write *write)
+{
+    const struct geometry *geo = &ws->pool->geo;
+    uint8_t *bytes = NULL;
+    int result;
+
+    if (!write->fresh)
+        return 0;
+    if (write->streamed) {
+        bytes = arena_alloc(&ws->arena, geo->block_size);
+        if (!bytes)
+            return no_memory();
+        result = reserve_log(ws, LOG_RECORD_SIZE(geo->block_size), 0);
+    } else {
+        result = reserve_log(ws, log_of_extents(write), 0);
+    }
+    if (result == 0)
+        result = run_list_reserve(ws, &ws->abandoned, 1);
+    if (result < 0)
+        return result;
+    if (bytes) {
+        memcpy(bytes, pool_at(ws->pool, write->fresh), geo->block_size);
+        write->streamed = false;
+        write->covered = 0;
+        put_extent(write, 0, geo->block_size, bytes);
+    }
+    run_list_add(&ws->abandoned, write->fresh, 1);
+    write->fresh = 0;
+    alloc_unmark_leaving(ws->pool, (struct block_run){write->block, 1});
+    return 0;
+}
+
+/* Finds the entry of the block that holds `slot`, and keeps that block in place. */
+static int get_holder(struct writeset *ws, uint64_t slot, struct block_write **holder)
+{
+    const struct geometry *geo = &ws->pool->geo;
+    uint32_t at = (uint32_t)((slot - geo->zones_offset) & (geo->block_size - 1));
+    int result = get_block_write(ws, slot - at, slot - at, holder);
+
+    if (result < 0)
+        return result;
+    if (covered_in(*holder, at, at + (uint32_t)sizeof(uint64_t)) > 0 ||
+        (ws->edits && find_edit(ws, slot, sizeof(uint64_t))))
+        return error_set(EINVAL,
+                         "the slot at offset %llu is written both by "
+                         "minl2r_tx_write_block and directly",
+                         (unsigned long long)slot);
+    return pin_block(ws, *holder);
+}
+
+/*
+ * Whole blocks skip DRAM: they are streamed at once, if a lane can be had at once.
+ * Taking one in commit, while they are in flight, would wait for them: see pm.h.
+ */
+static bool stream_whole_block(struct writeset *ws, struct block_write *write,
+                               const void *src)
+{
+    if (!*ws->lane)
+        *ws->lane = lane_try(ws->pool);
+    if (!*ws->lane)
+        return false;
+    pm_store_nt(ws->phase, pool_at(ws->pool, write->fresh), src,
+                ws->pool->geo.block_size);
+    write->streamed = true;
+    write->extent_count = 0;
+    write->covered = ws->pool->geo.block_size;
+    return true;
+}
+
+static int queue_block(struct writeset *ws, struct block_write *write, uint32_t offset,
+                       const void *src, uint32_t size)
+{
+    int result = reserve_block_write(ws, write, offset, offset + size, 2);
+
+    if (result < 0)
+        return result;
+    bool whole = size == ws->pool->geo.block_size &&
+                 !(write->block && ws->edits && find_edit(ws, write->block, size));
+
+    if (write->fresh && !write->streamed && whole && stream_whole_block(ws, write, src))
+        return 0;
+    uint8_t *bytes = arena_alloc(&ws->arena, size);
+
+    if (!bytes)
+        return no_memory();
+    memcpy(bytes, src, size);
+    if (!write->block) {
+        put_bytes(ws, write, offset, offset + size, bytes);
+        return 0;
+    }
+    result = reserve_for_edits(ws, write->block + offset, size);
+    if (result == 0)
+        apply_range(ws, write->block + offset, bytes, size);
+    return result;
+}
+
+/* A hole has no old bytes: it always gets a fresh block. */
+static int fill_hole(struct writeset *ws, struct block_write *write)
+{
+    if (write->fresh)
+        return 0;
+    if (alloc_reserve(ws->pool, 1, ws->pool->geo.spare_blocks, &write->fresh) == 0)
+        return 0;
+    write->fresh = 0;
+    return error_set(ENOSPC, "no free block");
+}
+
+static bool names_block(const struct writeset *ws, uint64_t value)
+{
+    return is_blocks(&ws->pool->geo, value, 1) &&
+           (is_allocated(ws, value) || is_own(ws, value));
+}
+
+/* Makes `write` the entry of the block that `slot` names, and `slot` one of its
+ * holder's. */
+static int attach_slot(struct writeset *ws, uint64_t slot, uint64_t value,
+                       struct block_write **write)
+{
+    bool own =
+        is_own(ws, block_offset(&ws->pool->geo, block_index(&ws->pool->geo, slot)));
+    struct block_write *holder = NULL;
+    int result = own ? 0 : get_holder(ws, slot, &holder);
+
+    if (result == 0)
+        result = get_block_write(ws, value ? value : slot + 1, value, write);
+    if (result < 0)
+        return result;
+    if ((*write)->slot == slot)
+        return 0;
+    if ((*write)->slot)
+        return error_set(EUCLEAN, "slots at offsets %llu and %llu name the same block",
+                         (unsigned long long)(*write)->slot, (unsigned long long)slot);
+    result = reserve_log(ws, sizeof(struct pm_record) * 2 + sizeof(struct pm_swap), 0);
+    if (result < 0)
+        return result;
+    (*write)->slot = slot;
+    (*write)->slot_is_own = own;
+    if (holder) {
+        (*write)->next_slot = holder->slots;
+        holder->slots = *write;
+    }
+    return 0;
+}
+
+int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
+                         const void *src, uint32_t size)
+{
+    struct block_write *write;
+
+    if (size == 0)
+        return 0;
+    if (slot % sizeof(uint64_t) != 0 ||
+        !is_data(&ws->pool->geo, slot, sizeof(uint64_t)))
+        return error_set(EINVAL, "no slot at offset %llu", (unsigned long long)slot);
+    if (size > ws->pool->geo.block_size || offset > ws->pool->geo.block_size - size)
+        return error_set(EINVAL, "[%u, +%u) is past the end of a block", offset, size);
+    uint64_t value = pm_load64(pool_at(ws->pool, slot));
+
+    if (value != 0 && !names_block(ws, value))
+        return error_set(EUCLEAN,
+                         "the slot at offset %llu names no allocated block: %llu",
+                         (unsigned long long)slot, (unsigned long long)value);
+    if (value != 0 && is_own(ws, value)) {
+        pm_store(ws->phase, pool_at(ws->pool, value + offset), src, size);
+        pm_flush(ws->phase, pool_at(ws->pool, value + offset), size);
+        return 0;
+    }
+    int result = attach_slot(ws, slot, value, &write);
+
+    if (result == 0 && value == 0)
+        result = fill_hole(ws, write);
+    return result < 0 ? result : queue_block(ws, write, offset, src, size);
+}
+
+/* ---- Blocks ---------------------------------------------------------------------- */
+
+int writeset_alloc(struct writeset *ws, uint64_t blocks, uint64_t *offset)
+{
+    const struct geometry *geo = &ws->pool->geo;
+
+    if (blocks == 0 || blocks >= (uint64_t)1 << geo->zone_shift)
+        return error_set(EINVAL, "cannot allocate %llu contiguous blocks",
+                         (unsigned long long)blocks);
+    int result = run_list_reserve(ws, &ws->allocs, 1);
+
+    if (result == 0)
+        result = reserve_log(ws, sizeof(struct pm_record), 0);
+    if (result < 0)
+        return result;
+    if (alloc_reserve(ws->pool, blocks, geo->spare_blocks, offset) < 0)
+        return error_set(ENOSPC, "no %llu contiguous free blocks",
+                         (unsigned long long)blocks);
+    run_list_add_blocks(ws, &ws->allocs, *offset, blocks);
+    return 0;
+}
+
+/* Takes a run out of those allocated by this transaction, which may split one. */
+static int free_own(struct writeset *ws, struct block_run run)
+{
+    uint32_t shift = ws->pool->geo.block_shift;
+    int result = run_list_reserve(ws, &ws->allocs, 1);
+
+    if (result == 0)
+        result = run_list_reserve(ws, &ws->abandoned, 1);
+    if (result < 0)
+        return result;
+    for (uint32_t i = 0; i < ws->allocs.count; i++) {
+        struct block_run *from = &ws->allocs.runs[i];
+        uint64_t before = (run.offset - from->offset) >> shift;
+
+        if (run.offset < from->offset || before >= from->count ||
+            from->count - before < run.count)
+            continue;
+        uint64_t after = from->count - before - run.count;
+
+        from->count = before;
+        if (after > 0)
+            run_list_add(&ws->allocs, run.offset + (run.count << shift), after);
+        run_list_add(&ws->abandoned, run.offset, run.count);
+        return 0;
+    }
+    return -EINVAL;
+}
+
+int writeset_free(struct writeset *ws, uint64_t offset, uint64_t blocks)
+{
+    struct block_run run = {offset, blocks};
+
+    if (blocks == 0)
+        return 0;
+    if (!is_blocks(&ws->pool->geo, offset, blocks))
+        return outside(offset, blocks << ws->pool->geo.block_shift);
+    if (is_own(ws, offset) && free_own(ws, run) == 0)
+        return 0;
+    int result = run_list_reserve(ws, &ws->frees, 1);
+
+    if (result == 0)
+        result = reserve_log(ws, sizeof(struct pm_record), 0);
+    if (result < 0)
+        return result;
+    if (alloc_mark_leaving(ws->pool, run) < 0)
+        return error_set(
+            EINVAL, "%llu blocks at offset %llu are not all allocated, or freed twice",
+            (unsigned long long)blocks, (unsigned long long)offset);
+    run_list_add_blocks(ws, &ws->frees, offset, blocks);
+    return 0;
+}
+
+/* ---- Snapshots ------------------------------------------------------------------- */
+
+int writeset_reserve_snapshots(struct writeset *ws, const struct minl2r_range *ranges,
+                               uint64_t count)
+{
+    uint64_t records_size = 0;
+
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t offset = pool_offset(ws->pool, ranges[i].pm);
+
+        if (ranges[i].size > 0 && !is_data(&ws->pool->geo, offset, ranges[i].size))
+            return outside(offset, ranges[i].size);
+        records_size += LOG_RECORD_SIZE(ranges[i].size);
+    }
+    int result = run_list_reserve(ws, &ws->snapshots, count);
+
+    if (result == 0)
+        result = reserve_log(ws, 0, log_space_needed(records_size) + PM_LINE);
+    return result;
+}
