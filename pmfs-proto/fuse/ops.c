@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The kernel caches pages, attributes and names for as long as it likes: nobody else
+ * changes the filesystem. Writes are never delayed: each write(2) is a request and each
+ * request a transaction, durable when it is answered. Hence what is not here, and so
+ * answered ENOSYS, which the kernel takes as "never ask again":
+ *
+ *   fsync, fsyncdir, flush   there is nothing left to write
+ *   open, opendir, create    lookups alone keep inodes alive; a new file comes by mknod
+ *   getxattr                 else every write would be preceded by one
+ */
+#include "pmfs-proto/fuse/ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "pmfs-proto/fuse/status.h"
+
+#define CACHE_SECONDS 86400.0
+#define NS_PER_S 1000000000
+
+static struct mount_state *state_of(fuse_req_t req)
+{
+    return fuse_req_userdata(req);
+}
+
+static struct pmfs *fs_of(fuse_req_t req)
+{
+    return state_of(req)->fs;
+}
+
+/* ---- Conversions
+ * ------------------------------------------------------------------------ */
+
+static struct pmfs_cred cred_of(fuse_req_t req)
+{
+    const struct fuse_ctx *context = fuse_req_ctx(req);
+
+    return (struct pmfs_cred){.uid = context->uid, .gid = context->gid};
+}
+
+static struct timespec timespec_of(int64_t ns)
+{
+    int64_t below = ns % NS_PER_S < 0 ? 1 : 0;
+
+    return (struct timespec){.tv_sec = ns / NS_PER_S - below,
+                             .tv_nsec = ns % NS_PER_S + below * NS_PER_S};
+}
+
+static int64_t ns_of(struct timespec time)
+{
+    return (int64_t)time.tv_sec * NS_PER_S + time.tv_nsec;
+}
+
+static struct stat stat_of(const struct pmfs_attr *attr)
+{
+    return (struct stat){
+        .st_ino = attr->ino,
+        .st_mode = attr->mode,
+        .st_nlink = attr->nlink,
+        .st_uid = attr->uid,
+        .st_gid = attr->gid,
+        .st_rdev = attr->rdev,
+        .st_size = (off_t)attr->size,
+        .st_blksize = (blksize_t)attr->block_size,
+        .st_blocks = (blkcnt_t)attr->blocks,
+        .st_atim = timespec_of(attr->atime_ns),
+        .st_mtim = timespec_of(attr->mtime_ns),
+        .st_ctim = timespec_of(attr->ctime_ns),
+    };
+}
+
+static struct pmfs_attr attr_of(const struct stat *stat)
+{
+    return (struct pmfs_attr){
+        .mode = stat->st_mode,
+        .uid = stat->st_uid,
+        .gid = stat->st_gid,
+        .size = (uint64_t)stat->st_size,
+        .atime_ns = ns_of(stat->st_atim),
+        .mtime_ns = ns_of(stat->st_mtim),
+        .ctime_ns = ns_of(stat->st_ctim),
+    };
+}
+
+static struct fuse_entry_param entry_of(const struct pmfs_attr *attr)
+{
+    return (struct fuse_entry_param){
+        .ino = attr->ino,
+        .generation = attr->generation,
+        .attr = stat_of(attr),
+        .attr_timeout = CACHE_SECONDS,
+        .entry_timeout = CACHE_SECONDS,
+    };
+}
+
+static unsigned set_mask_of(int to_set)
+{
+    static const struct {
+        int fuse;
+        unsigned pmfs;
+    } fields[] = {
+        {FUSE_SET_ATTR_MODE, PMFS_SET_MODE},
+        {FUSE_SET_ATTR_UID, PMFS_SET_UID},
+        {FUSE_SET_ATTR_GID, PMFS_SET_GID},
+        {FUSE_SET_ATTR_SIZE, PMFS_SET_SIZE},
+        {FUSE_SET_ATTR_ATIME, PMFS_SET_ATIME},
+        {FUSE_SET_ATTR_MTIME, PMFS_SET_MTIME},
+        {FUSE_SET_ATTR_CTIME, PMFS_SET_CTIME},
+        {FUSE_SET_ATTR_ATIME_NOW, PMFS_SET_ATIME_NOW},
+        {FUSE_SET_ATTR_MTIME_NOW, PMFS_SET_MTIME_NOW},
+    };
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        mask |= to_set & fields[i].fuse ? fields[i].pmfs : 0;
+    return mask;
+}
+
+/* ---- Replies
+ * ---------------------------------------------------------------------------- */
+
+/* The only place where the sign of an errno flips. `error` is 0 or negative. */
+static void reply_result(fuse_req_t req, int error)
+{
+    if (error == -EUCLEAN || error == -EIO)
+        fuse_log(FUSE_LOG_ERR, "%s\n", pmfs_errormsg());
+    fuse_reply_err(req, -error);
+}
+
+static void reply_entry(fuse_req_t req, int error, const struct pmfs_attr *attr)
+{
+    if (error < 0) {
+        reply_result(req, error);
+        return;
+    }
+    struct fuse_entry_param entry = entry_of(attr);
+
+    /* The kernel does not take back a lookup that it never heard of. */
+    if (fuse_reply_entry(req, &entry) == -ENOENT)
+        pmfs_forget(fs_of(req), attr->ino, 1);
+}
+
+static void reply_attr(fuse_req_t req, int error, const struct pmfs_attr *attr)
+{
+    if (error < 0) {
+        reply_result(req, error);
+        return;
+    }
+    struct stat stat = stat_of(attr);
+
+    fuse_reply_attr(req, &stat, CACHE_SECONDS);
+}
+
+/* An entry without an inode: the kernel remembers that there is none. */
+static void reply_no_entry(fuse_req_t req)
+{
+    const struct fuse_entry_param none = {.entry_timeout = CACHE_SECONDS};
+
+    fuse_reply_entry(req, &none);
+}
+
+/* ---- Session
+ * ---------------------------------------------------------------------------- */
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+    const unsigned opens = FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_NO_OPENDIR_SUPPORT;
+    /* Set-user-ID bits are left to the kernel, O_TRUNC is a request of its own. */
+    const unsigned unwanted = FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_READDIRPLUS_AUTO |
+                              FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_ATOMIC_O_TRUNC |
+                              FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ |
+                              FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE;
+    const unsigned wanted = FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_READDIRPLUS |
+                            FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS;
+    struct mount_state *state = userdata;
+
+    state->without_open = (conn->capable & opens) == opens;
+    conn->want = (conn->want & ~unwanted) | (conn->capable & wanted);
+    conn->max_write = 1 << 20;
+}
+
+/* ---- Inodes
+ * ----------------------------------------------------------------------------- */
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct pmfs_attr attr;
+    int error = pmfs_lookup(fs_of(req), parent, name, &attr);
+
+    if (error == -ENOENT)
+        reply_no_entry(req);
+    else
+        reply_entry(req, error, &attr);
+}
+
+static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t count)
+{
+    pmfs_forget(fs_of(req), ino, count);
+    fuse_reply_none(req);
+}
+
+static void op_forget_multi(fuse_req_t req, size_t count,
+                            struct fuse_forget_data *forgets)
+{
+    for (size_t i = 0; i < count; i++)
+        pmfs_forget(fs_of(req), forgets[i].ino, forgets[i].nlookup);
+    fuse_reply_none(req);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct pmfs_attr attr;
+
+    (void)fi;
+    reply_attr(req, pmfs_getattr(fs_of(req), ino, &attr), &attr);
+}
+
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *stat, int to_set,
+                       struct fuse_file_info *fi)
+{
+    struct pmfs_attr values = attr_of(stat), attr;
+    unsigned mask = set_mask_of(to_set);
+
+    (void)fi;
+    reply_attr(req, pmfs_setattr(fs_of(req), ino, &values, mask, &attr), &attr);
+}
+
+/* ---- Names
+ * ------------------------------------------------------------------------------ */
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                     dev_t rdev)
+{
+    struct pmfs_cred cred = cred_of(req);
+    struct pmfs_attr attr;
+    int error = pmfs_mknod(fs_of(req), parent, name, mode, rdev, &cred, &attr);
+
+    reply_entry(req, error, &attr);
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+    struct pmfs_cred cred = cred_of(req);
+    struct pmfs_attr attr;
+    int error = pmfs_mkdir(fs_of(req), parent, name, mode, &cred, &attr);
+
+    reply_entry(req, error, &attr);
+}
+
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent,
+                       const char *name)
+{
+    struct pmfs_cred cred = cred_of(req);
+    struct pmfs_attr attr;
+    int error = pmfs_symlink(fs_of(req), parent, name, target, &cred, &attr);
+
+    reply_entry(req, error, &attr);
+}
+
+static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+    char target[PMFS_SYMLINK_MAX + 1];
+    int error = pmfs_readlink(fs_of(req), ino, target, sizeof(target));
+
+    if (error < 0)
+        reply_result(req, error);
+    else
+        fuse_reply_readlink(req, target);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+    struct pmfs_attr attr;
+    int error = pmfs_link(fs_of(req), ino, parent, name, &attr);
+
+    reply_entry(req, error, &attr);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    reply_result(req, pmfs_unlink(fs_of(req), parent, name));
+}
+
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    reply_result(req, pmfs_rmdir(fs_of(req), parent, name));
+}
+
+_Static_assert((unsigned)PMFS_RENAME_NOREPLACE == RENAME_NOREPLACE &&
+                   (unsigned)PMFS_RENAME_EXCHANGE == RENAME_EXCHANGE,
+               "flags are passed on");
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
+                      fuse_ino_t new_parent, const char *new_name, unsigned flags)
+{
+    int error = pmfs_rename(fs_of(req), parent, name, new_parent, new_name, flags);
+
+    reply_result(req, error);
+}
+
+/* ---- Files
+ * ------------------------------------------------------------------------------ */
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)ino;
+    if (state_of(req)->without_open) {
+        fuse_reply_err(req, ENOSYS);
+        return;
+    }
+    fi->keep_cache = 1;
+    fi->cache_readdir = 1;
+    fuse_reply_open(req, fi);
+}
+
+static int reply_pieces(void *req, const struct iovec *pieces, int count, size_t size)
+{
+    (void)size;
+    fuse_reply_iov(req, pieces, count);
+    return 0;
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                    struct fuse_file_info *fi)
+{
+    int error =
+        pmfs_read_in_place(fs_of(req), ino, (uint64_t)offset, size, reply_pieces, req);
+
+    (void)fi;
+    if (error < 0)
+        reply_result(req, error);
+}
+
+/* O_APPEND: the kernel knows the end of the file, and holds its own lock meanwhile. */
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size,
+                     off_t offset, struct fuse_file_info *fi)
+{
+    size_t done;
+    int error = pmfs_write(fs_of(req), ino, (uint64_t)offset, data, size, 0, &done);
+
+    (void)fi;
+    if (error < 0)
+        reply_result(req, error);
+    else
+        fuse_reply_write(req, done);
+}
+
+/* ---- Directories
+ * ------------------------------------------------------------------------ */
+
+/* A reply to READDIR or READDIRPLUS that is being filled. */
+struct listing {
+    fuse_req_t req;
+    char *buffer;
+    size_t size;
+    size_t used;
+};
+
+static int add_name(void *arg, const struct pmfs_dirent *entry)
+{
+    struct listing *listing = arg;
+    const struct stat stat = {.st_ino = entry->ino, .st_mode = entry->mode};
+    size_t left = listing->size - listing->used;
+    size_t needed =
+        fuse_add_direntry(listing->req, listing->buffer + listing->used, left,
+                          entry->name, &stat, (off_t)entry->next_cookie);
+
+    if (needed > left)
+        return 1;
+    listing->used += needed;
+    return 0;
+}
+
+static int add_entry(void *arg, const struct pmfs_dirent *entry)
+{
+    struct listing *listing = arg;
+    const struct pmfs_attr dots = {.ino = entry->ino, .mode = entry->mode};
+    struct fuse_entry_param param = entry_of(entry->attr ? entry->attr : &dots);
+    size_t left = listing->size - listing->used;
+
+    /* No inode: neither counted nor looked at. */
+    param.ino = entry->attr ? param.ino : 0;
+    size_t needed =
+        fuse_add_direntry_plus(listing->req, listing->buffer + listing->used, left,
+                               entry->name, &param, (off_t)entry->next_cookie);
+    if (needed > left)
+        return 1;
+    listing->used += needed;
+    return 0;
+}
+
+static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie,
+                 unsigned flags, pmfs_readdir_fn *add)
+{
+    struct listing listing = {.req = req, .buffer = malloc(size), .size = size};
+    int error = -ENOMEM;
+
+    if (listing.buffer != NULL)
+        error = pmfs_readdir(fs_of(req), ino, (uint64_t)cookie, flags, add, &listing);
+    if (error < 0)
+        reply_result(req, error);
+    else
+        fuse_reply_buf(req, listing.buffer, listing.used);
+    free(listing.buffer);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie,
+                       struct fuse_file_info *fi)
+{
+    (void)fi;
+    list(req, ino, size, cookie, 0, add_name);
+}
+
+static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie,
+                           struct fuse_file_info *fi)
+{
+    (void)fi;
+    list(req, ino, size, cookie, PMFS_READDIR_ATTR, add_entry);
+}
+
+/* ---- The filesystem
+ * --------------------------------------------------------------------- */
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+    struct pmfs_statfs fs = {0};
+    int error = pmfs_statfs(fs_of(req), &fs);
+    const struct statvfs statvfs = {
+        .f_bsize = fs.block_size,
+        .f_frsize = fs.block_size,
+        .f_blocks = fs.blocks,
+        .f_bfree = fs.blocks_free,
+        .f_bavail = fs.blocks_available,
+        .f_files = fs.files,
+        .f_ffree = fs.files_free,
+        .f_favail = fs.files_free,
+        .f_fsid = fs.id,
+        .f_namemax = fs.name_max,
+    };
+
+    (void)ino;
+    if (error < 0)
+        reply_result(req, error);
+    else
+        fuse_reply_statfs(req, &statvfs);
+}
+
+static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *arg,
+                     struct fuse_file_info *fi, unsigned flags, const void *in,
+                     size_t in_size, size_t out_size)
+{
+    struct pmfs_status status;
+    bool known = command == (unsigned)PMFS_IOC_STATUS && out_size >= sizeof(status);
+    int error = known ? status_read(fs_of(req), &status) : -ENOTTY;
+
+    (void)ino, (void)arg, (void)fi, (void)flags, (void)in, (void)in_size;
+    if (error < 0)
+        reply_result(req, error);
+    else
+        fuse_reply_ioctl(req, 0, &status, sizeof(status));
+}
+
+const struct fuse_lowlevel_ops ops = {
+    .init = op_init,
+    .lookup = op_lookup,
+    .forget = op_forget,
+    .forget_multi = op_forget_multi,
+    .getattr = op_getattr,
+    .setattr = op_setattr,
+    .mknod = op_mknod,
+    .mkdir = op_mkdir,
+    .symlink = op_symlink,
+    .readlink = op_readlink,
+    .link = op_link,
+    .unlink = op_unlink,
+    .rmdir = op_rmdir,
+    .rename = op_rename,
+    .open = op_open,
+    .opendir = op_open,
+    .read = op_read,
+    .write = op_write,
+    .readdir = op_readdir,
+    .readdirplus = op_readdirplus,
+    .statfs = op_statfs,
+    .ioctl = op_ioctl,
+};

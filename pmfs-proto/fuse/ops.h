@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ops.h - the kernel's requests, one to one on include/pmfs.h. */
+#ifndef PMFS_FUSE_OPS_H
+#define PMFS_FUSE_OPS_H
+
+#include <fuse3/fuse_lowlevel.h>
+#include <stdbool.h>
+
+#include "include/pmfs.h"
+
+/* User data of the session. Holds nothing that a killed daemon would lose. */
+struct mount_state {
+    struct pmfs *fs;   /* mounted with PMFS_COUNT_LOOKUPS */
+    bool without_open; /* the kernel can do without OPEN and OPENDIR requests */
+};
+
+extern const struct fuse_lowlevel_ops ops;
+
+#endif
