@@ -20,17 +20,17 @@
  *
  * Contract, for every call unless it says otherwise:
  *
- *   Sizes and offsets   are bytes. An offset counts from the start of the pool; 0 =
- * none. Returns             0, or a negative errno; minl2r_errormsg() then says what
- * and where. Pointers into PM    are pointers to const: change them through a
- * transaction. Isolation           is the caller's: what a running transaction reads or
- * changes, no other thread changes (as with libpmemobj; use your own locks). Threads a
- * pool may be used by many threads; a transaction by the thread that began it. One
- * thread may have several transactions open. Fork                a child may only close
- * the pool; every other call is -EPERM there. Space               what can fail for
- * want of space or memory fails before commit. Poisoned pools      when the medium
- * fails (-EIO, msync mode only) every later change is -EIO until the pool is opened
- * again; it then shows old or new.
+ *   Sizes and offsets  are bytes. An offset counts from the pool's start; 0: none.
+ *   Returns            0, or a negative errno; minl2r_errormsg() then says what and where.
+ *   Pointers into PM   are pointers to const: change them through a transaction.
+ *   Isolation          is the caller's: what a running transaction reads or changes, no
+ *                      other thread changes (as with libpmemobj; use your own locks).
+ *   Threads            a pool may be used by many threads; a transaction by the thread
+ *                      that began it. One thread may have several transactions open.
+ *   Fork               a child may only close the pool; every other call is -EPERM.
+ *   Space              what can fail for want of space or memory fails before commit.
+ *   Poisoned pools     when the medium fails (-EIO, msync mode only) every later change
+ *                      is -EIO until the pool is opened again; it is then old or new.
  *
  * "Cost" counts fences that have something to wait for: they are what a commit costs.
  *
@@ -111,12 +111,11 @@ struct minl2r_options {
     uint32_t block_size;        /* bytes; power of two from 512 to 65536; 0: 4096 */
     uint32_t lanes;             /* transactions that may log at once; 0: by pool size */
     uint32_t log_size;          /* bytes of log a lane has before it grows; 0: 16384 */
-    uint32_t
-        pointer_threshold; /* changed bytes of a block from which on it is swapped */
-    uint32_t spare_blocks; /* blocks that tx_alloc leaves for logs and swaps, so that
-                              a full pool can still be changed; 0: by pool size */
-    uint32_t mode;         /* permission bits of the new file; 0: 0600 */
-    uint32_t reserved[9];  /* zero */
+    uint32_t pointer_threshold; /* changed bytes of a block from which it is swapped */
+    uint32_t spare_blocks;      /* blocks that tx_alloc leaves for logs and swaps, so
+                                   that a full pool can be changed; 0: by pool size */
+    uint32_t mode;              /* permission bits of the new file; 0: 0600 */
+    uint32_t reserved[9];       /* zero */
 };
 
 /*
@@ -151,8 +150,7 @@ int minl2r_pool_open(const char *path, const char *layout,
  */
 int minl2r_pool_close(struct minl2r_pool *pool);
 
-/* One finding of minl2r_pool_check(); `what` names the broken invariant and the place.
- */
+/* One finding of minl2r_pool_check(): `what` names the invariant and the place. */
 typedef void minl2r_check_fn(void *arg, const char *what);
 
 /*
@@ -199,8 +197,7 @@ int minl2r_pool_info(struct minl2r_pool *pool, struct minl2r_info *info);
  * makes it, zeroed, in one transaction; later calls must name the same size. Aligned to
  * the block size.
  *
- * Returns: NULL on error: -EINVAL for another size, -ENOSPC (errno and message are
- * set).
+ * Returns: NULL on error: EINVAL for another size, ENOSPC (errno and message are set).
  */
 const void *minl2r_root(struct minl2r_pool *pool, uint64_t size);
 
@@ -224,11 +221,11 @@ int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
  * Commits every change of `tx` and ends it, whatever it returns.
  *
  * Cost:    three fences for any number of ranges and blocks, and one flushed or
- * streamed line per changed line. One aligned word and nothing else: one fence (two
- * with fresh bytes outside its line). Nothing changed: none. May wait for a lane while
- * as many transactions commit as the pool has lanes. Crash:   during the call: all old
- * or all new after recovery; after it: all new. Errors:  -EIO if the medium failed
- * (msync mode): the pool is poisoned.
+ *          streamed line per changed line. One aligned word and nothing else: one fence
+ *          (two with fresh bytes outside its line). Nothing changed: none.
+ *          May wait for a lane while as many transactions commit as the pool has lanes.
+ * Crash:   during the call: all old or all new after recovery; after it: all new.
+ * Errors:  -EIO if the medium failed (msync mode): the pool is poisoned.
  */
 int minl2r_tx_commit(struct minl2r_tx *tx);
 
@@ -251,7 +248,7 @@ int minl2r_tx_abort(struct minl2r_tx *tx);
  * Crash:   all or nothing at commit.
  * Errors:  -EINVAL (outside the data area; or `dst` holds a slot that this transaction
  *          writes by minl2r_tx_write_block), -ENOSPC (log), -ENOMEM: then nothing of
- * this call is queued, what was queued before stays, and `tx` can go on.
+ *          this call is queued, what was queued before stays, and `tx` can go on.
  */
 int minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src,
                     size_t size);
@@ -267,10 +264,10 @@ int minl2r_tx_copy(struct minl2r_tx *tx, const void *dst, const void *src, size_
 
 /*
  * A working copy in DRAM of `size` bytes at `pm`, as this transaction sees them,
- * aligned to
- * 16. Change it freely until commit or abort; what then differs from PM is the change.
- * Later writes and reads of this transaction inside the range act on the copy. A range
- * inside an earlier edit answers with that copy; one that overlaps in part is -EINVAL.
+ * aligned to 16 bytes. Change it freely until commit or abort; what then differs from
+ * PM is the change. Later writes and reads of this transaction inside the range act on
+ * the copy. A range inside an earlier edit answers with that copy; one that overlaps in
+ * part is -EINVAL.
  *
  * Cost:    none until commit, which logs only the words that differ.
  * Errors:  as minl2r_tx_write().
@@ -351,7 +348,7 @@ int minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks);
  *          transactions hold one.
  * Crash:   old until commit.
  * Errors:  -EINVAL, -ENOSPC (log), -ENOMEM, -EBUSY (no lane is free and this thread
- * holds one already).
+ *          holds one already).
  */
 int minl2r_tx_snapshot(struct minl2r_tx *tx, const void *pm, size_t size,
                        void *writable);
@@ -396,12 +393,13 @@ struct minl2r_slab {
  * sizes of their objects (2.3 with blocks below 4 KiB), where one below 16 B counts
  * as 16.
  *
- * Fill it by minl2r_tx_write_fresh() or minl2r_tx_write(). What the transaction freed
- * itself is not handed out again before it is committed.
+ * Fill it by minl2r_tx_write_fresh() or minl2r_tx_write(). An object that was there
+ * before the transaction and is freed by it is not handed out again by it. One that it
+ * allocated and freed itself may be: do not fill such, then, by both calls in turn.
  *
- * Cost:    none until commit: one word of a block's header, and its neighbours in the
- * list when it becomes full; a new block like minl2r_tx_alloc(). Does not grow with the
- *          number of objects.
+ * Cost:    none until commit: a word in a block's header, up to three more when the
+ *          block gets full; now and then a new block. It does not grow with the number
+ *          of objects.
  * Crash:   allocated if and only if the transaction is committed.
  * Errors:  -ENOSPC, -EINVAL (no bytes; `slab` outside the data area), -ENOMEM, -EUCLEAN
  *          (damaged slab): then nothing of this call is queued.
