@@ -122,7 +122,7 @@ static void choose_effort(struct options *options)
 {
     if (options->run.rounds == 0)
         options->run.rounds = options->quick ? 5 : 11;
-    options->run.operations = options->quick ? 2000 : 20000;
+    options->run.operations = options->quick ? 5000 : 20000;
 }
 
 /* ---- Environment ----------------------------------------------------------------- */
