@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libminl2r/tools/tool.h"
+
+static struct minl2r_options options;
+static const char *layout = "";
+static uint64_t size;
+
+static bool set_threshold(const char *text)
+{
+    if (strcmp(text, "half") == 0)
+        options.pointer_threshold = MINL2R_POINTER_HALF;
+    else if (strcmp(text, "always") == 0)
+        options.pointer_threshold = MINL2R_POINTER_ALWAYS;
+    else if (strcmp(text, "never") == 0)
+        options.pointer_threshold = MINL2R_POINTER_NEVER;
+    else
+        return tool_parse_u32("pointer-threshold", text, &options.pointer_threshold);
+    return true;
+}
+
+static bool set_mode(const char *text)
+{
+    char *end;
+    unsigned long mode = strtoul(text, &end, 8);
+
+    if (end == text || *end != '\0' || mode > 07777)
+        return tool_bad_value("mode", text, "octal permission bits");
+    options.mode = (uint32_t)mode;
+    return true;
+}
+
+static bool set(int option, const char *value)
+{
+    switch (option) {
+    case 's':
+        return tool_parse_size("size", value, &size);
+    case 'l':
+        layout = value;
+        return true;
+    case 'b':
+        return tool_parse_u32("block-size", value, &options.block_size);
+    case 'n':
+        return tool_parse_u32("lanes", value, &options.lanes);
+    case 'g':
+        return tool_parse_u32("log-size", value, &options.log_size);
+    case 'p':
+        return set_threshold(value);
+    case 'k':
+        return tool_parse_u32("spare-blocks", value, &options.spare_blocks);
+    case 'm':
+        return set_mode(value);
+    default:
+        return tool_parse_medium(value, &options.require);
+    }
+}
+
+static enum tool_exit run(const char *path, cJSON *out)
+{
+    struct minl2r_pool *pool;
+    int result = minl2r_pool_create(path, layout, size, &options, &pool);
+
+    if (result < 0)
+        return tool_error(out, result);
+    tool_add_info(out, pool);
+    minl2r_pool_close(pool);
+    return TOOL_OK;
+}
+
+const struct command command_create = {
+    .name = "create",
+    .summary = "Creates a pool",
+    .help =
+        "  --size SIZE           bytes, K, M, G or T; not needed for a DAX device\n"
+        "  --layout NAME         what the program keeps in it; empty if not given\n"
+        "  --block-size SIZE     a power of two from 512 to 64K; 4K\n"
+        "  --lanes COUNT         transactions that may log at once; by the pool's "
+        "size\n"
+        "  --log-size SIZE       log that a lane has before it grows; 16K\n"
+        "  --pointer-threshold half|always|never|SIZE\n"
+        "                        changed bytes of a block from which on it is swapped; "
+        "half\n"
+        "  --spare-blocks COUNT  blocks kept for logs and swaps; by the pool's size\n"
+        "  --mode OCTAL          permission bits; 0600\n"
+        "  --require emulated|file|dax|eadr\n"
+        "                        refuse a lesser medium\n",
+    .options =
+        (const struct option[]){
+            {"size", required_argument, NULL, 's'},
+            {"layout", required_argument, NULL, 'l'},
+            {"block-size", required_argument, NULL, 'b'},
+            {"lanes", required_argument, NULL, 'n'},
+            {"log-size", required_argument, NULL, 'g'},
+            {"pointer-threshold", required_argument, NULL, 'p'},
+            {"spare-blocks", required_argument, NULL, 'k'},
+            {"mode", required_argument, NULL, 'm'},
+            {"require", required_argument, NULL, 'r'},
+            {0},
+        },
+    .set = set,
+    .run = run,
+};

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "libminl2r/tools/tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libminl2r/error.h"
+
+/* ---- Values of options
+ * -------------------------------------------------------------------- */
+
+bool tool_bad_value(const char *option, const char *text, const char *expected)
+{
+    fprintf(stderr, "minl2r: --%s: \"%s\" is not %s\n", option, text, expected);
+    return false;
+}
+
+/* The power of two of a suffix, or -1. */
+static int suffix_shift(const char *suffix)
+{
+    static const char suffixes[] = "KMGT";
+
+    if (*suffix == '\0')
+        return 0;
+    const char *found = strchr(suffixes, *suffix);
+
+    return found && suffix[1] == '\0' ? 10 * (int)(found - suffixes + 1) : -1;
+}
+
+bool tool_parse_size(const char *option, const char *text, uint64_t *value)
+{
+    bool hexadecimal = strncmp(text, "0x", 2) == 0;
+    char *end;
+
+    errno = 0;
+    uint64_t number = strtoull(text, &end, hexadecimal ? 16 : 10);
+    int shift = suffix_shift(end);
+
+    if (errno != 0 || end == text || *text == '-' || shift < 0 ||
+        number > UINT64_MAX >> shift)
+        return tool_bad_value(option, text, "a size like 4096, 64M or 0x1000");
+    *value = number << shift;
+    return true;
+}
+
+bool tool_parse_u32(const char *option, const char *text, uint32_t *value)
+{
+    uint64_t number;
+
+    if (!tool_parse_size(option, text, &number))
+        return false;
+    if (number > UINT32_MAX)
+        return tool_bad_value(option, text, "a number below 4G");
+    *value = (uint32_t)number;
+    return true;
+}
+
+bool tool_parse_medium(const char *text, enum minl2r_medium *medium)
+{
+    for (enum minl2r_medium i = MINL2R_EMULATED; i <= MINL2R_EADR; i++)
+        if (strcmp(text, minl2r_medium_name(i)) == 0) {
+            *medium = i;
+            return true;
+        }
+    return tool_bad_value("require", text, "emulated, file, dax or eadr");
+}
+
+/* ---- Output: gathering
+ * -------------------------------------------------------------------- */
+
+void tool_add_u64(cJSON *object, const char *name, uint64_t value)
+{
+    char digits[24];
+
+    snprintf(digits, sizeof(digits), "%" PRIu64, value);
+    cJSON_AddRawToObject(object, name, digits);
+}
+
+void tool_add_hex(cJSON *object, const char *name, const void *bytes, size_t size)
+{
+    const uint8_t *byte = bytes;
+    char *text = malloc(2 * size + 1);
+
+    if (!text)
+        return;
+    text[0] = '\0';
+    for (size_t i = 0; i < size; i++)
+        snprintf(text + 2 * i, 3, "%02x", byte[i]);
+    cJSON_AddStringToObject(object, name, text);
+    free(text);
+}
+
+enum tool_exit tool_error(cJSON *out, int result)
+{
+    cJSON_AddStringToObject(out, "error", minl2r_errormsg());
+    return result == -EUCLEAN ? TOOL_DAMAGED : TOOL_FAILED;
+}
+
+/* ---- Output: text
+ * ------------------------------------------------------------------------- */
+
+static bool is_tree(const cJSON *item)
+{
+    return cJSON_IsObject(item) || cJSON_IsArray(item);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text);
+
+    return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+}
+
+/* Sizes of even KiB, MiB, ... are said in those too. */
+static void print_size(uint64_t size)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    int unit = -1;
+
+    for (; size != 0 && size % 1024 == 0 && unit < 3; unit++)
+        size /= 1024;
+    if (unit >= 0)
+        printf(" (%" PRIu64 " %s)", size, units[unit]);
+}
+
+static void print_scalar(const cJSON *item)
+{
+    if (cJSON_IsBool(item)) {
+        printf("%s", cJSON_IsTrue(item) ? "yes" : "no");
+        return;
+    }
+    printf("%s", item->valuestring);
+    if (cJSON_IsRaw(item) && item->string && ends_with(item->string, "size"))
+        print_size(strtoull(item->valuestring, NULL, 10));
+}
+
+static bool has_only_scalars(const cJSON *tree)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, tree) if (is_tree(item)) return false;
+    return true;
+}
+
+static void print_row(const cJSON *row)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, row)
+    {
+        printf("%s%s ", item == row->child ? "" : ", ", item->string);
+        print_scalar(item);
+    }
+    printf("\n");
+}
+
+static void print_tree(const cJSON *tree, int depth)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, tree)
+    {
+        printf("%*s", 2 * depth, "");
+        if (item->string)
+            printf("%s:", item->string);
+        if (!is_tree(item)) {
+            printf(item->string ? " " : "");
+            print_scalar(item);
+            printf("\n");
+        } else if (!item->string && has_only_scalars(item)) {
+            print_row(item);
+        } else if (!item->child) {
+            printf(" none\n");
+        } else {
+            printf("\n");
+            print_tree(item, depth + 1); /* as deep as the tool nests: four */
+        }
+    }
+}
+
+static void print_json(const cJSON *out)
+{
+    char *text = cJSON_Print(out);
+
+    if (text)
+        puts(text);
+    free(text);
+}
+
+void tool_print(const cJSON *out, bool json)
+{
+    if (json)
+        print_json(out);
+    else if (!cJSON_GetObjectItem(out, "error") || cJSON_GetArraySize(out) > 2)
+        print_tree(out, 0);
+}
+
+/* ---- Pools to look at
+ * --------------------------------------------------------------------- */
+
+int view_map(struct view *view, const char *path)
+{
+    *view = (struct view){0};
+    return pool_file_open(path, NULL, false, &view->pm, &view->fd);
+}
+
+int view_attach(struct view *view)
+{
+    struct minl2r_pool *pool = calloc(1, sizeof(*pool));
+
+    if (!pool)
+        return error_set(ENOMEM, "no memory");
+    int result = pool_attach(pool, &view->pm, NULL);
+
+    if (result < 0)
+        free(pool);
+    else
+        view->pool = pool;
+    return result;
+}
+
+void view_close(struct view *view)
+{
+    if (view->pool) {
+        pool_detach(view->pool);
+        free(view->pool);
+    }
+    pool_file_close(&view->pm, view->fd);
+}
+
+static void add_threshold(cJSON *out, const struct minl2r_info *info)
+{
+    if (info->pointer_threshold > info->block_size)
+        cJSON_AddStringToObject(out, "pointer_threshold", "never");
+    else
+        tool_add_u64(out, "pointer_threshold", info->pointer_threshold);
+}
+
+void tool_add_info(cJSON *out, struct minl2r_pool *pool)
+{
+    struct minl2r_info info;
+
+    minl2r_pool_info(pool, &info);
+    cJSON_AddStringToObject(out, "layout", info.layout);
+    tool_add_hex(out, "uuid", info.uuid, sizeof(info.uuid));
+    tool_add_u64(out, "format", info.format);
+    cJSON_AddStringToObject(out, "medium", minl2r_medium_name(info.medium));
+    cJSON_AddStringToObject(out, "medium_reason", info.medium_reason);
+    cJSON_AddStringToObject(out, "flush_method", info.flush_method);
+    tool_add_u64(out, "pool_size", info.pool_size);
+    tool_add_u64(out, "block_size", info.block_size);
+    tool_add_u64(out, "lanes", info.lanes);
+    tool_add_u64(out, "log_size", info.log_size);
+    add_threshold(out, &info);
+    tool_add_u64(out, "blocks", info.blocks);
+    tool_add_u64(out, "blocks_free", info.blocks_free);
+    tool_add_u64(out, "blocks_spare", info.blocks_spare);
+}
