@@ -21,7 +21,7 @@
  * Contract, for every call unless it says otherwise:
  *
  *   Sizes and offsets  are bytes. An offset counts from the pool's start; 0: none.
- *   Returns            0, or a negative errno; minl2r_errormsg() then says what and where.
+ *   Returns            0, or a negative errno; minl2r_errormsg() says what and where.
  *   Pointers into PM   are pointers to const: change them through a transaction.
  *   Isolation          is the caller's: what a running transaction reads or changes, no
  *                      other thread changes (as with libpmemobj; use your own locks).
