@@ -47,6 +47,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define MINL2R_MAJOR 1
 #define MINL2R_MINOR 0
@@ -402,7 +403,8 @@ struct minl2r_slab {
  *          of objects.
  * Crash:   allocated if and only if the transaction is committed.
  * Errors:  -ENOSPC, -EINVAL (no bytes; `slab` outside the data area), -ENOMEM, -EUCLEAN
- *          (damaged slab): then nothing of this call is queued.
+ *          (damaged slab): then nothing of this call is queued, but after -ENOMEM: abort
+ *          `tx`.
  */
 int minl2r_slab_alloc(struct minl2r_tx *tx, const struct minl2r_slab *slab, size_t size,
                       uint64_t *offset);
@@ -436,6 +438,7 @@ struct minl2r_stats {
 /* A sum over all threads, exact when none is inside a call. */
 int minl2r_stats_get(struct minl2r_pool *pool, struct minl2r_stats *stats);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
