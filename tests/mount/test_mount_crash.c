@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is there after the daemon was killed, and after it was told to end. */
+#include "tests/mount/mount_fixture.h"
+
+#include <signal.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#define KILL_COUNT 6
+
+static void sleep_ms(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
+}
+
+static uint64_t blocks_free(const struct mount_fixture *f)
+{
+    struct statvfs status;
+
+    assert_success(statvfs(f->mountpoint, &status));
+    return status.f_bfree;
+}
+
+static int verify(struct mount_fixture *f)
+{
+    return run(f, DEMO_WRITER, "verify", in_mount(f, "writers"), in_dir(f, "acks"),
+               NULL);
+}
+
+/* Lets writers run for a while and kills the daemon under them. */
+static void write_and_kill(struct mount_fixture *f, unsigned ms)
+{
+    pid_t writer =
+        start(DEMO_WRITER, "run", in_mount(f, "writers"), in_dir(f, "acks"), NULL);
+
+    sleep_ms(ms);
+    kill_daemon(f);
+    assert_int_equal(exit_status_of(writer), 0);
+}
+
+static void every_acknowledged_write_survives_kills(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    assert_success(mkdir(in_mount(f, "writers"), 0755));
+    for (unsigned i = 0; i < KILL_COUNT; i++) {
+        write_and_kill(f, 50 + 40 * i);
+        mount_fs(f, NULL);
+        assert_int_equal(verify(f), 0);
+        unmount_fs(f);
+        assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);
+        mount_fs(f, NULL);
+    }
+}
+
+/* The checker can fail: one wrong byte in a record. */
+static void a_torn_record_is_found(void **state)
+{
+    struct mount_fixture *f = *state;
+    char byte;
+
+    assert_success(mkdir(in_mount(f, "writers"), 0755));
+    write_and_kill(f, 200);
+    mount_fs(f, NULL);
+    int fd = open(in_mount(f, "writers/append-0"), O_RDWR | O_CLOEXEC);
+    assert_success(fd);
+    assert_int_equal(pread(fd, &byte, 1, 50), 1);
+    byte = (char)~byte;
+    assert_int_equal(pwrite(fd, &byte, 1, 50), 1);
+    close(fd);
+    assert_int_equal(verify(f), 1);
+    assert_said(f, "writer 0, append: record 1 is torn");
+}
+
+static void a_killed_daemon_leaves_a_dead_mount_that_mounting_clears(void **state)
+{
+    struct mount_fixture *f = *state;
+    struct statvfs status;
+
+    write_file(in_mount(f, "file"), "content", 7);
+    kill_daemon(f);
+    sleep_ms(100);
+    assert_errno(statvfs(f->mountpoint, &status), ENOTCONN);
+    mount_fs(f, NULL);
+    assert_said(f, "cleared what a dead daemon had left mounted");
+    assert_file_holds(in_mount(f, "file"), "content", 7);
+}
+
+static void a_nameless_open_file_is_freed_by_the_next_mount(void **state)
+{
+    static char content[1 << 20];
+    struct mount_fixture *f = *state;
+    uint64_t before = blocks_free(f);
+    int fd = open(in_mount(f, "file"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_success(fd);
+    assert_int_equal(write(fd, content, sizeof(content)), sizeof(content));
+    assert_success(unlink(in_mount(f, "file")));
+    kill_daemon(f);
+    close(fd);
+    mount_fs(f, NULL);
+    assert_said(f, "freed 1 nameless file");
+    assert_int_equal(blocks_free(f), before);
+}
+
+static void sigterm_unmounts_and_closes_the_pool(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    write_file(in_mount(f, "file"), "content", 7);
+    assert_success(kill(daemon_pid(f), SIGTERM));
+    for (int i = 0; i < 500 && access(f->pid_file, F_OK) == 0; i++)
+        sleep_ms(10);
+    mount_fs(f, NULL);
+    assert_string_equal(f->output, "");
+    assert_file_holds(in_mount(f, "file"), "content", 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_mounted(every_acknowledged_write_survives_kills),
+        test_mounted(a_torn_record_is_found),
+        test_mounted(a_killed_daemon_leaves_a_dead_mount_that_mounting_clears),
+        test_mounted(a_nameless_open_file_is_freed_by_the_next_mount),
+        test_mounted(sigterm_unmounts_and_closes_the_pool),
+    };
+
+    skip_without_fuse();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
