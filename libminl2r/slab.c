@@ -13,7 +13,7 @@
  * next to it in the list, so its cost does not depend on how many objects there are.
  *
  * Every call works in two steps: it reads, checks and notes the words that will change
- * (struct op); then it queues them all or none (I8).
+ * (struct op); then it queues all of them or none (I8).
  */
 #include <errno.h>
 
@@ -129,13 +129,17 @@ static void note(struct op *op, const uint64_t *word, uint64_t from, uint64_t to
     op->changes[op->change_count++] = (struct change){word, from, to};
 }
 
-/* Takes back the first `count` changes: these words are queued, so they need no more
- * log. */
-static void unqueue(const struct op *op, unsigned count)
+/*
+ * Takes back the first `count` changes, of a call that failed with `rc`: these words
+ * are queued, so this needs no log. It may need memory; without, the caller must abort.
+ */
+static int unqueue(const struct op *op, unsigned count, int rc)
 {
     while (count-- > 0)
-        minl2r_tx_write(op->tx, op->changes[count].word, &op->changes[count].from,
-                        sizeof(uint64_t));
+        if (minl2r_tx_write(op->tx, op->changes[count].word, &op->changes[count].from,
+                            sizeof(uint64_t)) < 0)
+            return -ENOMEM;
+    return rc;
 }
 
 static int queue(const struct op *op)
@@ -143,10 +147,8 @@ static int queue(const struct op *op)
     for (unsigned i = 0; i < op->change_count; i++) {
         int rc = minl2r_tx_write(op->tx, op->changes[i].word, &op->changes[i].to,
                                  sizeof(uint64_t));
-        if (rc < 0) {
-            unqueue(op, i);
-            return rc;
-        }
+        if (rc < 0)
+            return unqueue(op, i, rc);
     }
     return 0;
 }
@@ -189,11 +191,10 @@ static int follow(const struct op *op, uint64_t link, struct block *block)
     if (link == 0)
         return 0;
     if (!is_slab_block(op, link))
-        return error_set(
-            EUCLEAN,
-            "slab: the list of %u B objects names offset %llu, which is no "
-            "block of such",
-            op->shape.object_size, (unsigned long long)link);
+        return error_set(EUCLEAN,
+                         "slab: the list of %u B objects names offset %llu, which is "
+                         "no block of such",
+                         op->shape.object_size, (unsigned long long)link);
     return read_block(op, link, block);
 }
 
@@ -373,9 +374,13 @@ static int alloc_small(struct op *op, uint64_t *offset)
         rc = read_used(op, &head, used);
     if (rc < 0)
         return rc;
+    uint32_t free_count = head.offset ? count_free(shape, used) : 0;
+
+    if (head.offset && free_count == 0)
+        return list_damaged(op, head.offset);
     if (!head.offset || !find_free(shape, used, head.pm, &index))
         return alloc_in_new_block(op, &head, offset);
-    if (count_free(shape, used) == 1)
+    if (free_count == 1)
         rc = note_unlisting(op, &head);
     if (rc < 0)
         return rc;
@@ -430,9 +435,7 @@ static int queue_with_release(const struct op *op, const struct block *block)
     if (rc < 0)
         return rc;
     rc = minl2r_tx_free(op->tx, block->offset, 1);
-    if (rc < 0)
-        unqueue(op, op->change_count);
-    return rc;
+    return rc < 0 ? unqueue(op, op->change_count, rc) : 0;
 }
 
 static int free_small(struct op *op, uint64_t offset)
