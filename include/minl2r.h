@@ -403,8 +403,8 @@ struct minl2r_slab {
  *          of objects.
  * Crash:   allocated if and only if the transaction is committed.
  * Errors:  -ENOSPC, -EINVAL (no bytes; `slab` outside the data area), -ENOMEM, -EUCLEAN
- *          (damaged slab): then nothing of this call is queued, but after -ENOMEM: abort
- *          `tx`.
+ *          (damaged slab): then nothing of this call is queued. After -ENOMEM, though,
+ *          the transaction must be aborted.
  */
 int minl2r_slab_alloc(struct minl2r_tx *tx, const struct minl2r_slab *slab, size_t size,
                       uint64_t *offset);
