@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libminl2r/spin.h"
 #include "libminl2r/thread.h"
 
 #define HINT_COUNT 64
 #define NONE UINT64_MAX
 
 struct alloc {
-    pthread_mutex_t lock; /* of all below */
+    struct spin lock;     /* of all below */
     uint64_t word_count;  /* of busy and leaving */
     uint64_t *busy;
     uint64_t *leaving;
@@ -137,12 +138,6 @@ int alloc_attach(struct minl2r_pool *pool)
     alloc->busy = calloc(alloc->word_count, 8);
     alloc->leaving = calloc(alloc->word_count, 8);
     alloc->full = calloc((alloc->word_count + 63) / 64, 8);
-    pthread_mutexattr_t attr;
-
-    pthread_mutexattr_init(&attr);
-    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-    pthread_mutex_init(&alloc->lock, &attr);
-    pthread_mutexattr_destroy(&attr);
     pool->alloc = alloc;
     if (!alloc->busy || !alloc->leaving || !alloc->full) {
         alloc_detach(pool);
@@ -159,7 +154,6 @@ void alloc_detach(struct minl2r_pool *pool)
 
     if (!alloc)
         return;
-    pthread_mutex_destroy(&alloc->lock);
     free(alloc->busy);
     free(alloc->leaving);
     free(alloc->full);
@@ -288,43 +282,21 @@ static uint64_t reserve_locked(struct alloc *alloc, uint64_t count, uint64_t spa
 int alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
                   uint64_t *offset)
 {
-    pthread_mutex_lock(&pool->alloc->lock);
+    spin_lock(&pool->alloc->lock);
     uint64_t index = reserve_locked(pool->alloc, count, spare);
 
-    pthread_mutex_unlock(&pool->alloc->lock);
+    spin_unlock(&pool->alloc->lock);
     if (index == NONE)
         return -ENOSPC;
     *offset = block_offset(&pool->geo, index);
     return 0;
 }
 
-int alloc_reserve_swap(struct minl2r_pool *pool, uint64_t old, uint64_t *offset)
-{
-    struct alloc *alloc = pool->alloc;
-    uint64_t old_index = block_index(&pool->geo, old);
-    uint64_t *leaving = &alloc->leaving[old_index / 64];
-    uint64_t old_bit = (uint64_t)1 << old_index % 64;
-    int result = -EINVAL;
-
-    pthread_mutex_lock(&alloc->lock);
-    if ((*leaving & old_bit) == 0) {
-        uint64_t index = reserve_locked(alloc, 1, 0);
-
-        result = index == NONE ? -ENOSPC : 0;
-        if (result == 0) {
-            *leaving |= old_bit;
-            *offset = block_offset(&pool->geo, index);
-        }
-    }
-    pthread_mutex_unlock(&alloc->lock);
-    return result;
-}
-
 void alloc_release(struct minl2r_pool *pool, struct block_run run)
 {
-    pthread_mutex_lock(&pool->alloc->lock);
+    spin_lock(&pool->alloc->lock);
     mark_free(pool->alloc, run_begin(pool, run));
-    pthread_mutex_unlock(&pool->alloc->lock);
+    spin_unlock(&pool->alloc->lock);
 }
 
 bool alloc_is_reserved(const struct minl2r_pool *pool, uint64_t offset)
@@ -372,20 +344,20 @@ int alloc_mark_leaving(struct minl2r_pool *pool, struct block_run run)
     struct run_cursor cursor = run_begin(pool, run);
     int result = 0;
 
-    pthread_mutex_lock(&alloc->lock);
+    spin_lock(&alloc->lock);
     if (!alloc_is_allocated(pool, run) || any_leaving(alloc, cursor))
         result = -EINVAL;
     else
         set_bits(alloc->leaving, cursor.index, cursor.end);
-    pthread_mutex_unlock(&alloc->lock);
+    spin_unlock(&alloc->lock);
     return result;
 }
 
 void alloc_unmark_leaving(struct minl2r_pool *pool, struct block_run run)
 {
-    pthread_mutex_lock(&pool->alloc->lock);
+    spin_lock(&pool->alloc->lock);
     clear_leaving(pool->alloc, run_begin(pool, run));
-    pthread_mutex_unlock(&pool->alloc->lock);
+    spin_unlock(&pool->alloc->lock);
 }
 
 void alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
@@ -421,10 +393,10 @@ void alloc_release_freed(struct minl2r_pool *pool, struct block_run run)
 {
     struct run_cursor cursor = run_begin(pool, run);
 
-    pthread_mutex_lock(&pool->alloc->lock);
+    spin_lock(&pool->alloc->lock);
     clear_leaving(pool->alloc, cursor);
     mark_free(pool->alloc, cursor);
-    pthread_mutex_unlock(&pool->alloc->lock);
+    spin_unlock(&pool->alloc->lock);
 }
 
 /* ---- Recovery -------------------------------------------------------------------- */

@@ -44,12 +44,6 @@ uint64_t alloc_free_blocks(const struct minl2r_pool *pool);
 int alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
                   uint64_t *offset);
 
-/*
- * For a swap, in one step: reserves one block and marks the allocated block `old` as
- * leaving. -ENOSPC; -EINVAL if `old` is leaving already.
- */
-int alloc_reserve_swap(struct minl2r_pool *pool, uint64_t old, uint64_t *offset);
-
 /* reserved -> free. Nothing of the blocks may be in flight any more. */
 void alloc_release(struct minl2r_pool *pool, struct block_run run);
 

@@ -89,47 +89,62 @@ static struct minl2r_tx *tx_create(struct minl2r_pool *pool)
     return tx;
 }
 
-static void tx_unlink(struct minl2r_pool *pool, struct minl2r_tx *tx)
+/*
+ * Each entry belongs to the first thread that asks for it, so that taking a transaction from it
+ * needs no locked instruction, which would wait for the last commit's fence. Other threads, and
+ * second transactions of the same one, share the rest in the list of all.
+ */
+static struct tx_cache_entry *own_cache_entry(struct minl2r_pool *pool)
+{
+    uint32_t self = thread_number();
+    struct tx_cache_entry *entry = &pool->tx_cache[self % TX_CACHE_COUNT];
+    uint32_t owner = __atomic_load_n(&entry->owner, __ATOMIC_RELAXED);
+
+    if (owner == 0 && __atomic_compare_exchange_n(&entry->owner, &owner, self, false,
+                                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return entry;
+    return owner == self ? entry : NULL;
+}
+
+static struct minl2r_tx *take_shared(struct minl2r_pool *pool)
 {
     pthread_mutex_lock(&pool->tx_lock);
-    struct minl2r_tx **link = &pool->tx_all;
+    struct minl2r_tx *tx = pool->tx_shared;
 
-    while (*link != tx)
-        link = &(*link)->next;
-    *link = tx->next;
+    if (tx)
+        pool->tx_shared = tx->next_shared;
+    pthread_mutex_unlock(&pool->tx_lock);
+    return tx;
+}
+
+static void put_shared(struct minl2r_pool *pool, struct minl2r_tx *tx)
+{
+    pthread_mutex_lock(&pool->tx_lock);
+    tx->next_shared = pool->tx_shared;
+    pool->tx_shared = tx;
     pthread_mutex_unlock(&pool->tx_lock);
 }
 
 static struct minl2r_tx *cache_take(struct minl2r_pool *pool)
 {
-    uint32_t start = thread_number();
+    struct tx_cache_entry *entry = own_cache_entry(pool);
 
-    for (uint32_t i = 0; i < TX_CACHE_COUNT; i++) {
-        struct minl2r_tx **entry = &pool->tx_cache[(start + i) % TX_CACHE_COUNT];
+    if (!entry || !entry->tx)
+        return take_shared(pool);
+    struct minl2r_tx *tx = entry->tx;
 
-        if (!__atomic_load_n(entry, __ATOMIC_RELAXED))
-            continue;
-        struct minl2r_tx *tx = __atomic_exchange_n(entry, NULL, __ATOMIC_ACQUIRE);
-
-        if (tx)
-            return tx;
-    }
-    return NULL;
+    entry->tx = NULL;
+    return tx;
 }
 
-static bool cache_put(struct minl2r_pool *pool, struct minl2r_tx *tx)
+static void cache_put(struct minl2r_pool *pool, struct minl2r_tx *tx)
 {
-    uint32_t start = thread_number();
+    struct tx_cache_entry *entry = own_cache_entry(pool);
 
-    for (uint32_t i = 0; i < TX_CACHE_COUNT; i++) {
-        struct minl2r_tx **entry = &pool->tx_cache[(start + i) % TX_CACHE_COUNT];
-        struct minl2r_tx *empty = NULL;
-
-        if (__atomic_compare_exchange_n(entry, &empty, tx, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
-            return true;
-    }
-    return false;
+    if (entry && !entry->tx)
+        entry->tx = tx;
+    else
+        put_shared(pool, tx);
 }
 
 int tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx)
@@ -175,7 +190,7 @@ static void tx_end(struct minl2r_tx *tx)
 
     if (tx->lane) {
         stats_add(&tx->lane->stats, &tx->stats);
-        lane_release(pool, tx->lane);
+        lane_release(tx->lane);
         tx->lane = NULL;
     } else {
         __atomic_fetch_add(&pool->stats.aborts, tx->stats.aborts, __ATOMIC_RELAXED);
@@ -184,10 +199,7 @@ static void tx_end(struct minl2r_tx *tx)
     tx->cursor.index = 0;
     writeset_reset(&tx->writes);
     __atomic_store_n(&tx->running, false, __ATOMIC_RELAXED);
-    if (!cache_put(pool, tx)) {
-        tx_unlink(pool, tx);
-        tx_destroy(tx);
-    }
+    cache_put(pool, tx);
 }
 
 /* ---- Ordering points ------------------------------------------------------------- */
@@ -240,16 +252,10 @@ static void for_runs(struct minl2r_pool *pool, const struct run_list *list,
 static void release_swaps(struct minl2r_tx *tx, bool committed)
 {
     for (const struct block_write *w = tx->writes.first; w; w = w->next) {
-        struct block_run old = {w->block, 1};
+        uint64_t unused = committed ? w->block : w->fresh;
 
-        if (!w->fresh)
-            continue;
-        if (!committed)
-            alloc_release(tx->pool, (struct block_run){w->fresh, 1});
-        if (w->block && committed)
-            alloc_release_freed(tx->pool, old);
-        else if (w->block)
-            alloc_unmark_leaving(tx->pool, old);
+        if (w->fresh && unused)
+            alloc_release(tx->pool, (struct block_run){unused, 1});
     }
 }
 
@@ -399,8 +405,20 @@ static void store_fresh(struct minl2r_tx *tx)
                  allocs->runs[i].count << tx->pool->geo.block_shift);
 }
 
+/*
+ * Old bytes of many blocks come from memory all at once rather than one by one. (A prefetch
+ * that misses the TLB holds up what follows it, so it is not done as the writes are queued.)
+ */
+static void prefetch_in_place(const struct minl2r_tx *tx)
+{
+    for (const struct block_write *w = tx->writes.first; w; w = w->next)
+        if (!w->fresh && w->extent_count > 0)
+            __builtin_prefetch(pool_at(tx->pool, w->block + w->extents[0].start), 1);
+}
+
 static int log_and_store_fresh(struct minl2r_tx *tx)
 {
+    prefetch_in_place(tx);
     log_changes(tx);
     store_fresh(tx);
     return order(tx); /* I1, I2: log and fresh bytes, then what is in place */
@@ -595,7 +613,7 @@ int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
             result = pool_poison(pool);
         stats_add(&lane->stats, &stats);
     }
-    lane_release(pool, lane);
+    lane_release(lane);
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "libminl2r/error.h"
+#include "libminl2r/spin.h"
 #include "libminl2r/thread.h"
 
 static _Thread_local uint32_t lanes_held; /* in all pools */
@@ -19,25 +20,18 @@ int lanes_attach(struct minl2r_pool *pool)
     for (uint32_t i = 0; i < count; i++)
         pool->lanes[i] = (struct lane){
             .index = i, .settled = pm_load64(&pool_lane(pool, i)->settled)};
-    pthread_mutex_init(&pool->lane_lock, NULL);
-    pthread_cond_init(&pool->lane_freed, NULL);
     return 0;
 }
 
 void lanes_detach(struct minl2r_pool *pool)
 {
-    if (!pool->lanes)
-        return;
-    pthread_cond_destroy(&pool->lane_freed);
-    pthread_mutex_destroy(&pool->lane_lock);
     free(pool->lanes);
     pool->lanes = NULL;
 }
 
 static bool take(struct lane *lane)
 {
-    if (__atomic_load_n(&lane->busy, __ATOMIC_RELAXED) ||
-        __atomic_exchange_n(&lane->busy, 1, __ATOMIC_ACQUIRE))
+    if (!spin_try(&lane->busy))
         return false;
     lanes_held++;
     return true;
@@ -58,22 +52,12 @@ static struct lane *try_first(struct minl2r_pool *pool, uint32_t count)
     return NULL;
 }
 
-/*
- * A releaser looks at the waiters after it freed its lane, a waiter looks at the lanes
- * after it was counted, both sequentially consistent: one of them sees the other.
- */
 static struct lane *wait_first(struct minl2r_pool *pool, uint32_t count)
 {
-    struct lane *lane = try_first(pool, count);
+    struct lane *lane;
 
-    if (lane)
-        return lane;
-    pthread_mutex_lock(&pool->lane_lock);
-    __atomic_fetch_add(&pool->lane_waiters, 1, __ATOMIC_SEQ_CST);
-    while (!(lane = try_first(pool, count)))
-        pthread_cond_wait(&pool->lane_freed, &pool->lane_lock);
-    __atomic_fetch_sub(&pool->lane_waiters, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&pool->lane_lock);
+    for (uint32_t round = 0; !(lane = try_first(pool, count)); round++)
+        spin_wait(round);
     return lane;
 }
 
@@ -97,15 +81,10 @@ struct lane *lane_wait_commit(struct minl2r_pool *pool)
     return lane ? lane : wait_first(pool, pool->geo.lane_count);
 }
 
-void lane_release(struct minl2r_pool *pool, struct lane *lane)
+void lane_release(struct lane *lane)
 {
     lanes_held--;
-    __atomic_store_n(&lane->busy, 0, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&pool->lane_waiters, __ATOMIC_SEQ_CST) == 0)
-        return;
-    pthread_mutex_lock(&pool->lane_lock);
-    pthread_cond_broadcast(&pool->lane_freed);
-    pthread_mutex_unlock(&pool->lane_lock);
+    spin_unlock(&lane->busy);
 }
 
 void lane_store_settled(struct minl2r_pool *pool, struct lane *lane,

@@ -12,11 +12,12 @@
 #include <stdint.h>
 
 #include "libminl2r/pool.h"
+#include "libminl2r/spin.h"
 
 /* The DRAM twin of a struct pm_lane. All fields but `busy` belong to who holds the
  * lane. */
 struct lane {
-    uint32_t busy; /* atomic */
+    struct spin busy;
     uint32_t index;
     uint64_t settled;
     struct minl2r_stats stats;
@@ -35,7 +36,7 @@ struct lane *lane_wait(struct minl2r_pool *pool);
 /* A lane for a commit: waits while every lane is held. */
 struct lane *lane_wait_commit(struct minl2r_pool *pool);
 
-void lane_release(struct minl2r_pool *pool, struct lane *lane);
+void lane_release(struct lane *lane);
 
 /* The generation that a transaction in this lane has. */
 static inline uint64_t lane_next_generation(const struct lane *lane)

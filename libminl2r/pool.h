@@ -36,6 +36,12 @@ struct geometry {
     uint32_t pointer_threshold;
 };
 
+/* An ended transaction, kept for the thread that entered itself as owner: no locking. */
+struct tx_cache_entry {
+    uint32_t owner; /* thread_number(); 0: none yet; atomic */
+    struct minl2r_tx *tx;
+};
+
 struct minl2r_pool {
     struct pm pm;
     struct geometry geo;
@@ -50,16 +56,11 @@ struct minl2r_pool {
     struct minl2r_recovery recovery;
     pthread_mutex_t root_lock;
 
-    /* Lanes: who waits for one. See lane.h. */
-    pthread_mutex_t lane_lock;
-    pthread_cond_t lane_freed;
-    uint32_t lane_waiters; /* atomic */
-    uint32_t lanes_free;   /* atomic */
-
     /* Transactions: all objects ever made, and the ended ones kept for reuse. */
     pthread_mutex_t tx_lock;
-    struct minl2r_tx *tx_all;                   /* under tx_lock */
-    struct minl2r_tx *tx_cache[TX_CACHE_COUNT]; /* atomic */
+    struct minl2r_tx *tx_all;    /* under tx_lock */
+    struct minl2r_tx *tx_shared; /* under tx_lock */
+    struct tx_cache_entry tx_cache[TX_CACHE_COUNT];
     struct minl2r_stats stats;                  /* of recovery */
 };
 

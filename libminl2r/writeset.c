@@ -17,7 +17,7 @@
 #include "libminl2r/error.h"
 #include "libminl2r/log.h"
 
-#define TABLE_SIZE_MIN 64
+#define TABLE_SIZE_MIN 256
 
 /* Runs of equal words shorter than this cost less in a record than a record of its own.
  */
@@ -72,6 +72,11 @@ void writeset_finish(struct writeset *ws)
 /* A table grown by a large transaction shrinks again: clearing it must stay cheap. */
 static void clear_table(struct writeset *ws)
 {
+    if (ws->block_count < TABLE_SIZE_MIN / 16) {
+        for (const struct block_write *write = ws->first; write; write = write->next)
+            ws->table[write->table_index] = NULL;
+        return;
+    }
     if (ws->table_size > TABLE_SIZE_MIN) {
         struct block_write **table =
             realloc(ws->table, TABLE_SIZE_MIN * sizeof(struct block_write *));
@@ -86,8 +91,7 @@ static void clear_table(struct writeset *ws)
 
 void writeset_reset(struct writeset *ws)
 {
-    if (ws->block_count > 0)
-        clear_table(ws);
+    clear_table(ws);
     arena_reset(&ws->arena);
     clear_lists(ws);
 }
@@ -212,6 +216,7 @@ static void table_insert(struct writeset *ws, struct block_write *write)
     while (ws->table[i])
         i = (i + 1) & (ws->table_size - 1);
     ws->table[i] = write;
+    write->table_index = i;
 }
 
 static int table_grow(struct writeset *ws)
@@ -478,7 +483,7 @@ static void choose_pointer(struct writeset *ws, struct block_write *write,
     if (write->fresh || !write->slot || write->slots ||
         covered < ws->pool->geo.pointer_threshold)
         return;
-    if (alloc_reserve_swap(ws->pool, write->block, &write->fresh) < 0)
+    if (alloc_reserve(ws->pool, 1, 0, &write->fresh) < 0)
         write->fresh = 0;
 }
 
@@ -607,7 +612,7 @@ static int queue(struct writeset *ws, uint64_t dst, const uint8_t *bytes, uint64
 {
     int result = reserve_range(ws, dst, size);
 
-    if (result == 0)
+    if (result == 0 && ws->edits)
         result = reserve_for_edits(ws, dst, size);
     if (result == 0)
         apply_range(ws, dst, bytes, size);
@@ -622,7 +627,8 @@ int writeset_write(struct writeset *ws, uint64_t dst, const void *src, uint64_t 
         return 0;
     if (!is_data(&ws->pool->geo, dst, size))
         return outside(dst, size);
-    __builtin_prefetch(pool_at(ws->pool, dst), 1);
+    if (ws->block_count == 0)
+        __builtin_prefetch(pool_at(ws->pool, dst), 1);
     if (src) {
         bytes = arena_alloc(&ws->arena, size);
         if (!bytes)
@@ -882,7 +888,6 @@ static int pin_block(struct writeset *ws, struct block_write *write)
     }
     run_list_add(&ws->abandoned, write->fresh, 1);
     write->fresh = 0;
-    alloc_unmark_leaving(ws->pool, (struct block_run){write->block, 1});
     return 0;
 }
 
@@ -1078,6 +1083,19 @@ static int free_own(struct writeset *ws, struct block_run run)
     return -EINVAL;
 }
 
+/* The commit frees the old block of a swap itself. */
+static bool is_swapped(struct writeset *ws, struct block_run run)
+{
+    const struct block_write *write = NULL;
+
+    for (uint64_t i = 0; i < run.count && ws->block_count > 0; i++) {
+        write = find_block_write(ws, run.offset + (i << ws->pool->geo.block_shift));
+        if (write && write->fresh)
+            return true;
+    }
+    return false;
+}
+
 int writeset_free(struct writeset *ws, uint64_t offset, uint64_t blocks)
 {
     struct block_run run = {offset, blocks};
@@ -1088,6 +1106,9 @@ int writeset_free(struct writeset *ws, uint64_t offset, uint64_t blocks)
         return outside(offset, blocks << ws->pool->geo.block_shift);
     if (is_own(ws, offset) && free_own(ws, run) == 0)
         return 0;
+    if (is_swapped(ws, run))
+        return error_set(EINVAL, "a block at offset %llu is being swapped for a new one",
+                         (unsigned long long)offset);
     int result = run_list_reserve(ws, &ws->frees, 1);
 
     if (result == 0)

@@ -37,6 +37,7 @@ struct block_write {
     uint64_t block;           /* 0: the slot is a hole */
     uint64_t slot;    /* offset of the slot that names it; 0: not written by slot */
     uint64_t fresh;   /* reserved block; 0: change in place */
+    uint32_t table_index;
     bool slot_is_own; /* the slot lies in a block that this transaction allocated */
     bool streamed;    /* `fresh` has the whole content already; no extents */
     struct block_write *slots;     /* blocks whose slots lie in this block */
