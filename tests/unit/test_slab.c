@@ -223,7 +223,7 @@ static uint32_t objects_per_block(struct fixture *f, size_t size)
 static void check_space(uint32_t block_size, uint32_t percent_max)
 {
     struct fixture *f;
-    void *state;
+    void *state = NULL;
     struct minl2r_options options = {.block_size = block_size};
 
     assert_int_equal(fixture_setup(&state), 0);
