@@ -277,6 +277,16 @@ static bool batch_is_valid(const struct minl2r_pool *pool,
                                       batch_seed(pool, walk->lane));
 }
 
+uint64_t log_first_generation(const struct minl2r_pool *pool, uint32_t lane)
+{
+    const struct pm_batch *batch = pool_at(pool, pool_log_offset(pool, lane));
+    uint64_t generation = batch->generation;
+    struct log_cursor walk;
+
+    log_cursor_init(&walk, pool, lane, generation);
+    return batch_is_valid(pool, &walk) ? generation : 0;
+}
+
 /* Steps over the valid batch at walk->offset, into the segment that it may link to. */
 static int walk_on(struct minl2r_pool *pool, struct log_cursor *walk)
 {

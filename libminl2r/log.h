@@ -78,6 +78,12 @@ struct log_live {
 int log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live *live);
 
 /*
+ * The generation of the batch at the start of the lane's log, 0 if there is no valid
+ * one. It is never above the one after the settled one (I4).
+ */
+uint64_t log_first_generation(const struct minl2r_pool *pool, uint32_t lane);
+
+/*
  * Second pass, once the logs of all lanes are validated: no record may change a log.
  * -EUCLEAN. `scratch` is as for log_visit_batch().
  */
