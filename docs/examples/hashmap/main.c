@@ -18,6 +18,7 @@ static const char usage_text[] =
     "  put KEY VALUE   insert, or replace the value; VALUE - is read from stdin\n"
     "  get KEY         write the value to stdout\n"
     "  del KEY         delete\n"
+    "  clear           delete all\n"
     "  list            all keys, with the sizes of their values\n"
     "  count           number of keys\n"
     "  check           verify the map's structure\n"
@@ -103,6 +104,25 @@ static int get(const struct hashmap *map, const char *key)
     return rc;
 }
 
+/* Deleting invalidates what is being visited: it begins again for each key. */
+static int delete_first(void *arg, struct bytes key, struct bytes value)
+{
+    (void)value;
+    int rc = hashmap_delete(arg, key);
+
+    return rc < 0 ? rc : 1;
+}
+
+static int clear(struct hashmap *map)
+{
+    int rc;
+
+    do
+        rc = hashmap_each(map, delete_first, map);
+    while (rc == 1);
+    return rc;
+}
+
 static int run(struct hashmap *map, int argc, char **argv)
 {
     const char *command = argv[0];
@@ -113,6 +133,8 @@ static int run(struct hashmap *map, int argc, char **argv)
         return get(map, argv[1]);
     if (strcmp(command, "del") == 0 && argc == 2)
         return hashmap_delete(map, string_bytes(argv[1]));
+    if (strcmp(command, "clear") == 0 && argc == 1)
+        return clear(map);
     if (strcmp(command, "list") == 0 && argc == 1)
         return hashmap_each(map, print_pair, NULL);
     if (strcmp(command, "count") == 0 && argc == 1)
