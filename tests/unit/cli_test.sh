@@ -1,0 +1,205 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The command line tool: exit codes, text, JSON. cli_test.sh MINL2R CLI_UNFINISHED CMAKE
+set -u
+minl2r=$1
+unfinished=$2
+cmake=$3
+here=$(cd "$(dirname "$0")" && pwd)
+base=/dev/shm
+[ -w $base ] || base=/tmp
+dir=$(mktemp -d -p $base minl2r-test-XXXXXX)
+trap 'rm -rf "$dir"' EXIT
+pool=$dir/pool
+out=$dir/out
+failures=0
+sentence=
+
+it() { # SENTENCE: what the following shows; begins with a new pool
+    sentence=$*
+    rm -f "$pool"
+    "$minl2r" create --size 4M --layout test "$pool" >"$out" || fail "create"
+}
+
+fail() {
+    echo "FAILED: $sentence: $*"
+    sed 's/^/    /' "$out"
+    failures=$((failures + 1))
+}
+
+expect() { # CODE ARGUMENT ...: runs the tool, output to $out
+    local expected=$1
+    shift
+    "$minl2r" "$@" >"$out" 2>&1
+    local code=$?
+    [ $code -eq "$expected" ] || fail "minl2r $*: exit code $code, not $expected"
+}
+
+says() { # PATTERN: the output has it
+    grep -q -e "$1" "$out" || fail "no \"$1\""
+}
+
+json() { # VALUE KEY ...: the output is JSON, and this is its value
+    local value=$1
+    shift
+    local keys
+    keys=$(IFS=';' && echo "$*")
+    local found
+    found=$("$cmake" "-DFILE=$out" "-DKEYS=$keys" -P "$here/json_get.cmake" 2>&1)
+    [ "$found" = "$value" ] || fail "JSON $keys is \"$found\", not \"$value\""
+}
+
+damage() { # OFFSET: changes one byte
+    printf '\377' | dd of="$pool" bs=1 seek="$1" conv=notrunc status=none
+}
+
+it "without a command it shows the usage and exits with 2"
+expect 2
+says "^Usage: minl2r COMMAND"
+
+it "help exits with 0 and lists the commands"
+expect 0 --help
+for command in create info check recover dump stats; do
+    says "^  $command "
+done
+
+it "every command has help"
+for command in create info check recover dump stats; do
+    expect 0 $command --help
+    says "^Usage: minl2r $command"
+    says "[-][-]json"
+done
+
+it "the version is that of the header"
+expect 0 --version
+says '^minl2r [0-9]*\.[0-9]*$'
+
+it "unknown commands and options, bad sizes and missing pools are usage errors"
+expect 2 frobnicate "$pool"
+expect 2 info --frobnicate "$pool"
+expect 2 info
+expect 2 info "$pool" "$pool"
+expect 2 create --size 12Q "$dir/new"
+expect 2 create --size -5 "$dir/new"
+expect 2 create --size 99999999999T "$dir/new"
+expect 2 create --size "" "$dir/new"
+expect 2 create --size 4M --lanes 5000000000 "$dir/new"
+expect 2 create --size 4M --mode 999 "$dir/new"
+expect 2 create --size 4M --require gold "$dir/new"
+[ ! -e "$dir/new" ] || fail "a file was made"
+
+it "create takes sizes with suffixes and every option"
+expect 0 create --size 0x800000 --block-size 1K --lanes 5 --log-size 8K --layout other \
+    --pointer-threshold always --spare-blocks 9 --mode 640 --require emulated --json "$dir/new"
+json 8388608 pool_size
+json 1024 block_size
+json 5 lanes
+json 8192 log_size
+json other layout
+json 1 pointer_threshold
+json 9 blocks_spare
+[ "$(stat -c %a "$dir/new")" = 640 ] || fail "mode"
+rm "$dir/new"
+
+it "create refuses an existing file"
+expect 3 create --size 4M "$pool"
+says "File exists"
+
+it "create tells why the library refuses, and leaves no file"
+expect 3 create --size 4M --block-size 5000 "$dir/new"
+says "block_size is 5000"
+[ ! -e "$dir/new" ] || fail "a file was left"
+
+it "create refuses a lesser medium"
+expect 3 create --size 4M --require eadr "$dir/new"
+says '"eadr" is required'
+
+it "info shows the pool as text"
+expect 0 info "$pool"
+says "^layout: test$"
+says "^pool_size: 4194304 (4 MiB)$"
+says "^medium_reason: "
+says "^unfinished_transactions: 0$"
+
+it "info of what is missing fails, in JSON too"
+expect 3 info "$dir/none"
+says "No such file"
+"$minl2r" info --json "$dir/none" >"$out" 2>/dev/null
+json "cannot open $dir/none: No such file or directory" error
+
+it "info, check, dump and stats do not change the pool"
+"$unfinished" "$pool" || fail "unfinished"
+cp "$pool" "$dir/copy"
+for command in info check dump stats; do
+    expect 0 $command "$pool"
+    cmp "$pool" "$dir/copy" >"$out" || fail "$command"
+done
+
+it "info counts unfinished transactions, recover undoes them once"
+"$unfinished" "$pool" || fail "unfinished"
+expect 0 info --json "$pool"
+json 1 unfinished_transactions
+expect 0 recover --json "$pool"
+json ON undone
+json 1 transactions
+json 8 bytes
+expect 0 recover --json "$pool"
+json OFF undone
+expect 0 info --json "$pool"
+json 0 unfinished_transactions
+
+it "check of a good pool exits with 0, unfinished transactions or not"
+"$unfinished" "$pool" || fail "unfinished"
+expect 0 check "$pool"
+says "^consistent: yes$"
+says "^problems: none$"
+
+it "check of a damaged pool exits with 1 and names the problem"
+damage $((4096 + 7)) # the settled generation of lane 0
+expect 1 check --json "$pool"
+json OFF consistent
+says "lane 0: .*(I4)"
+
+it "all commands but create exit with 1 when the superblock is damaged"
+damage 150
+for command in info check recover dump stats; do
+    expect 1 $command "$pool"
+    says "superblock: "
+done
+
+it "all commands but create exit with 3 when the pool is no pool"
+head -c 100000 /dev/urandom >"$pool"
+for command in info check recover stats; do
+    expect 3 $command "$pool"
+    says "not a MinL2R pool"
+done
+
+it "dump decodes the records of unfinished transactions"
+"$unfinished" "$pool" || fail "unfinished"
+expect 0 dump "$pool"
+says "type undo, target [0-9]*, length 8, bytes 8877665544332211"
+expect 0 dump --json "$pool"
+json 1 superblock format
+json 64 root size
+
+it "dump shows bytes of any file"
+expect 0 dump --offset 0 --length 20 "$pool"
+says "offset 0, hex 4d696e4c32520d0a.*, text MinL2R"
+printf 'hello' >"$pool"
+truncate -s 8K "$pool"
+expect 0 dump --offset 8K --length 16 "$pool"
+says "^bytes: none$"
+expect 0 dump --offset 0 --length 100M --json "$pool"
+json "hello..........." bytes 0 text
+
+it "stats adds up"
+expect 0 stats --json "$pool"
+json 4096 block_size
+json 0 blocks_used
+json 1 free_runs
+
+if [ $failures -gt 0 ]; then
+    echo "$failures failures"
+    exit 1
+fi
+echo "all passed"
