@@ -90,9 +90,10 @@ static struct minl2r_tx *tx_create(struct minl2r_pool *pool)
 }
 
 /*
- * Each entry belongs to the first thread that asks for it, so that taking a transaction from it
- * needs no locked instruction, which would wait for the last commit's fence. Other threads, and
- * second transactions of the same one, share the rest in the list of all.
+ * Each entry belongs to the first thread that asks for it, so that taking a transaction
+ * from it needs no locked instruction, which would wait for the last commit's fence.
+ * Other threads, and second transactions of the same one, share the rest in the list of
+ * all.
  */
 static struct tx_cache_entry *own_cache_entry(struct minl2r_pool *pool)
 {
@@ -184,6 +185,17 @@ static void stats_add(struct minl2r_stats *sum, const struct minl2r_stats *more)
         __atomic_store_n(&to[i], to[i] + from[i], __ATOMIC_RELAXED);
 }
 
+/* As stats_add(), to counters that have no owner. */
+static void stats_add_shared(struct minl2r_stats *sum, const struct minl2r_stats *more)
+{
+    uint64_t *to = (uint64_t *)sum;
+    const uint64_t *from = (const uint64_t *)more;
+
+    for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+        if (from[i] > 0)
+            __atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
+}
+
 static void tx_end(struct minl2r_tx *tx)
 {
     struct minl2r_pool *pool = tx->pool;
@@ -193,7 +205,7 @@ static void tx_end(struct minl2r_tx *tx)
         lane_release(tx->lane);
         tx->lane = NULL;
     } else {
-        __atomic_fetch_add(&pool->stats.aborts, tx->stats.aborts, __ATOMIC_RELAXED);
+        stats_add_shared(&pool->stats, &tx->stats);
     }
     tx->stats = (struct minl2r_stats){0};
     tx->cursor.index = 0;
@@ -406,8 +418,9 @@ static void store_fresh(struct minl2r_tx *tx)
 }
 
 /*
- * Old bytes of many blocks come from memory all at once rather than one by one. (A prefetch
- * that misses the TLB holds up what follows it, so it is not done as the writes are queued.)
+ * Old bytes of many blocks come from memory all at once rather than one by one. (A
+ * prefetch that misses the TLB holds up what follows it, so it is not done as the
+ * writes are queued.)
  */
 static void prefetch_in_place(const struct minl2r_tx *tx)
 {
@@ -527,8 +540,6 @@ static int commit_logged(struct minl2r_tx *tx)
     /* Nothing logged: every byte was there already, or fresh. */
     if (result == 0 && tx->cursor.index > 0)
         result = settle(tx);
-    if (result == 0)
-        release_committed(tx);
     return result;
 }
 
@@ -619,23 +630,30 @@ int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
 
 /* ---- Commit, abort, snapshot ----------------------------------------------------- */
 
+static int commit_changes(struct minl2r_tx *tx)
+{
+    if (!tx->lane)
+        tx->lane = lane_wait_commit(tx->pool);
+    const struct block_write *word = find_lone_word(tx);
+    /* A lane whose generation failed half-way must not begin it again. */
+    int result = pool_usable(tx->pool);
+
+    if (result == 0)
+        result = word ? commit_word(tx, word) : commit_logged(tx);
+    if (result == 0)
+        count_commit(tx);
+    return result;
+}
+
 int tx_commit(struct minl2r_tx *tx)
 {
     int result = 0;
 
     writeset_fold_edits(&tx->writes);
-    if (!writeset_is_empty(&tx->writes)) {
-        if (!tx->lane)
-            tx->lane = lane_wait_commit(tx->pool);
-        const struct block_write *word = find_lone_word(tx);
-
-        /* A lane whose generation failed half-way must not begin it again. */
-        result = pool_usable(tx->pool);
-        if (result == 0)
-            result = word ? commit_word(tx, word) : commit_logged(tx);
-        if (result == 0)
-            count_commit(tx);
-    }
+    if (!writeset_is_empty(&tx->writes))
+        result = commit_changes(tx);
+    if (result == 0)
+        release_committed(tx);
     tx_end(tx);
     return result;
 }

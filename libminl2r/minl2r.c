@@ -320,6 +320,11 @@ int minl2r_tx_abort(struct minl2r_tx *tx)
     return tx_abort(tx);
 }
 
+static int no_source(void)
+{
+    return error_set(EINVAL, "no source");
+}
+
 int minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src, size_t size)
 {
     int result = tx_usable(tx);
@@ -327,7 +332,7 @@ int minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src, size
     if (result < 0)
         return result;
     if (!src && size > 0)
-        return error_set(EINVAL, "no source");
+        return no_source();
     return writeset_write(&tx->writes, pool_offset(tx->pool, dst), src, size);
 }
 
@@ -366,9 +371,11 @@ int minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src
 {
     int result = tx_usable(tx);
 
-    return result < 0 ? result
-                      : writeset_write_fresh(&tx->writes, pool_offset(tx->pool, dst),
-                                             src, size);
+    if (result < 0)
+        return result;
+    if (!src && size > 0)
+        return no_source();
+    return writeset_write_fresh(&tx->writes, pool_offset(tx->pool, dst), src, size);
 }
 
 int minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot, uint32_t offset,
@@ -376,9 +383,12 @@ int minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot, uint32_t o
 {
     int result = tx_usable(tx);
 
-    return result < 0 ? result
-                      : writeset_write_block(&tx->writes, pool_offset(tx->pool, slot),
-                                             offset, src, size);
+    if (result < 0)
+        return result;
+    if (!src && size > 0)
+        return no_source();
+    return writeset_write_block(&tx->writes, pool_offset(tx->pool, slot), offset, src,
+                                size);
 }
 
 int minl2r_tx_read(struct minl2r_tx *tx, void *dst, const void *src, size_t size)

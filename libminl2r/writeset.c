@@ -34,6 +34,12 @@ static int outside(uint64_t offset, uint64_t size)
                      (unsigned long long)offset, (unsigned long long)size);
 }
 
+static int not_allocated(uint64_t block)
+{
+    return error_set(EINVAL, "the block at offset %llu is not allocated",
+                     (unsigned long long)block);
+}
+
 /* ---- Life ------------------------------------------------------------------------ */
 
 static void clear_lists(struct writeset *ws)
@@ -266,6 +272,7 @@ static int get_block_write(struct writeset *ws, uint64_t key, uint64_t block,
 static int reserve_extents(struct writeset *ws, struct block_write *write,
                            uint64_t more)
 {
+    more += write->extents_promised;
     if (write->extent_capacity - write->extent_count >= more)
         return 0;
     uint64_t capacity = (uint64_t)write->extent_count + write->extent_capacity + more;
@@ -383,12 +390,6 @@ static uint64_t log_growth(const struct block_write *write, uint32_t start,
     return growth ? LOG_RECORD_SIZE(growth) + 8 : 0;
 }
 
-/* Log bytes of all that is queued in the block, should it be changed in place. */
-static uint64_t log_of_extents(const struct block_write *write)
-{
-    return write->covered + write->extent_count * (LOG_RECORD_SIZE(0) + 8);
-}
-
 /* ---- Where bytes of a block go --------------------------------------------------- */
 
 static void store_through(struct writeset *ws, uint64_t offset, const uint8_t *bytes,
@@ -473,6 +474,19 @@ static bool touches_slot(const struct block_write *write, uint32_t start, uint32
     return false;
 }
 
+/* Does this transaction free the block at `offset`? */
+static bool is_freed(const struct writeset *ws, uint64_t offset)
+{
+    for (uint32_t i = 0; i < ws->frees.count; i++) {
+        const struct block_run *run = &ws->frees.runs[i];
+
+        if (offset >= run->offset &&
+            offset - run->offset < run->count << ws->pool->geo.block_shift)
+            return true;
+    }
+    return false;
+}
+
 /*
  * Gives `write` a fresh block if `covered` bytes are enough for pointer logging; a pool
  * without a free block makes do with data logging.
@@ -481,7 +495,7 @@ static void choose_pointer(struct writeset *ws, struct block_write *write,
                            uint32_t covered)
 {
     if (write->fresh || !write->slot || write->slots ||
-        covered < ws->pool->geo.pointer_threshold)
+        covered < ws->pool->geo.pointer_threshold || is_freed(ws, write->block))
         return;
     if (alloc_reserve(ws->pool, 1, 0, &write->fresh) < 0)
         write->fresh = 0;
@@ -508,8 +522,7 @@ static int reserve_piece(struct writeset *ws, const struct piece *piece,
     if (is_own(ws, piece->block))
         return 0;
     if (!is_allocated(ws, piece->block))
-        return error_set(EINVAL, "the block at offset %llu is not allocated",
-                         (unsigned long long)piece->block);
+        return not_allocated(piece->block);
     int result = get_block_write(ws, piece->block, piece->block, &write);
 
     if (result < 0)
@@ -745,16 +758,21 @@ static int reserve_edit(struct writeset *ws, uint64_t offset, uint64_t size)
     return 0;
 }
 
-/* What is queued under a working copy is in the copy from now on. */
-static void cut_range(struct writeset *ws, uint64_t offset, uint64_t size)
+/*
+ * What is queued under a working copy is in the copy from now on; what will differ in
+ * it keeps its room among the extents.
+ */
+static void move_to_copy(struct writeset *ws, uint64_t offset, uint64_t size)
 {
     struct piece piece = {0};
 
     while (next_piece(&ws->pool->geo, offset, size, &piece)) {
         struct block_write *write = find_block_write(ws, piece.block);
 
-        if (write && !write->streamed)
-            cut_extents(write, piece.start, piece.end);
+        if (!write || write->streamed)
+            continue;
+        cut_extents(write, piece.start, piece.end);
+        write->extents_promised += (uint32_t)edit_extents(piece.end - piece.start);
     }
 }
 
@@ -781,7 +799,7 @@ int writeset_edit(struct writeset *ws, uint64_t offset, uint64_t size, uint8_t *
     if (result < 0)
         return result;
     writeset_read(ws, bytes, offset, size);
-    cut_range(ws, offset, size);
+    move_to_copy(ws, offset, size);
     *edit = (struct edit){ws->edits, offset, size, bytes};
     ws->edits = edit;
     *copy = bytes;
@@ -859,33 +877,24 @@ void writeset_fold_edits(struct writeset *ws)
 
 /* ---- Write block: by slot -------------------------------------------------------- */
 
-/* A block that holds a slot must stay where it is: back to data logging. */
+/*
+ * A block that holds a slot must stay where it is: back to data logging. Working copies
+ * in it may have been handed out without room in the log for their bytes, so that is
+ * reserved for the whole block.
+ */
 static int pin_block(struct writeset *ws, struct block_write *write)
 {
-    const struct geometry *geo = &ws->pool->geo;
-    uint8_t *bytes = NULL;
-    int result;
+    uint64_t records_size =
+        ws->pool->geo.block_size + write->extent_count * (LOG_RECORD_SIZE(0) + 8);
 
     if (!write->fresh)
         return 0;
-    if (write->streamed) {
-        bytes = arena_alloc(&ws->arena, geo->block_size);
-        if (!bytes)
-            return no_memory();
-        result = reserve_log(ws, LOG_RECORD_SIZE(geo->block_size), 0);
-    } else {
-        result = reserve_log(ws, log_of_extents(write), 0);
-    }
+    int result = reserve_log(ws, records_size, 0);
+
     if (result == 0)
         result = run_list_reserve(ws, &ws->abandoned, 1);
     if (result < 0)
         return result;
-    if (bytes) {
-        memcpy(bytes, pool_at(ws->pool, write->fresh), geo->block_size);
-        write->streamed = false;
-        write->covered = 0;
-        put_extent(write, 0, geo->block_size, bytes);
-    }
     run_list_add(&ws->abandoned, write->fresh, 1);
     write->fresh = 0;
     return 0;
@@ -900,7 +909,8 @@ static int get_holder(struct writeset *ws, uint64_t slot, struct block_write **h
 
     if (result < 0)
         return result;
-    if (covered_in(*holder, at, at + (uint32_t)sizeof(uint64_t)) > 0 ||
+    if ((*holder)->streamed ||
+        covered_in(*holder, at, at + (uint32_t)sizeof(uint64_t)) > 0 ||
         (ws->edits && find_edit(ws, slot, sizeof(uint64_t))))
         return error_set(EINVAL,
                          "the slot at offset %llu is written both by "
@@ -956,14 +966,22 @@ static int queue_block(struct writeset *ws, struct block_write *write, uint32_t 
 }
 
 /* A hole has no old bytes: it always gets a fresh block. */
-static int fill_hole(struct writeset *ws, struct block_write *write)
+static int queue_hole(struct writeset *ws, struct block_write *write, uint32_t offset,
+                      const void *src, uint32_t size)
 {
     if (write->fresh)
-        return 0;
-    if (alloc_reserve(ws->pool, 1, ws->pool->geo.spare_blocks, &write->fresh) == 0)
-        return 0;
-    write->fresh = 0;
-    return error_set(ENOSPC, "no free block");
+        return queue_block(ws, write, offset, src, size);
+    if (alloc_reserve(ws->pool, 1, ws->pool->geo.spare_blocks, &write->fresh) < 0) {
+        write->fresh = 0;
+        return error_set(ENOSPC, "no free block");
+    }
+    int result = queue_block(ws, write, offset, src, size);
+
+    if (result < 0) { /* I8: it stays a hole */
+        alloc_release(ws->pool, (struct block_run){write->fresh, 1});
+        write->fresh = 0;
+    }
+    return result;
 }
 
 static bool names_block(const struct writeset *ws, uint64_t value)
@@ -1028,9 +1046,10 @@ int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
     }
     int result = attach_slot(ws, slot, value, &write);
 
-    if (result == 0 && value == 0)
-        result = fill_hole(ws, write);
-    return result < 0 ? result : queue_block(ws, write, offset, src, size);
+    if (result < 0)
+        return result;
+    return value ? queue_block(ws, write, offset, src, size)
+                 : queue_hole(ws, write, offset, src, size);
 }
 
 /* ---- Blocks ---------------------------------------------------------------------- */
@@ -1104,13 +1123,15 @@ int writeset_free(struct writeset *ws, uint64_t offset, uint64_t blocks)
         return 0;
     if (!is_blocks(&ws->pool->geo, offset, blocks))
         return outside(offset, blocks << ws->pool->geo.block_shift);
-    if (is_own(ws, offset) && free_own(ws, run) == 0)
-        return 0;
-    if (is_swapped(ws, run))
-        return error_set(EINVAL, "a block at offset %llu is being swapped for a new one",
-                         (unsigned long long)offset);
-    int result = run_list_reserve(ws, &ws->frees, 1);
+    int result = is_own(ws, offset) ? free_own(ws, run) : -EINVAL;
 
+    if (result != -EINVAL)
+        return result;
+    if (is_swapped(ws, run))
+        return error_set(EINVAL,
+                         "a block at offset %llu is being swapped for a new one",
+                         (unsigned long long)offset);
+    result = run_list_reserve(ws, &ws->frees, 1);
     if (result == 0)
         result = reserve_log(ws, sizeof(struct pm_record), 0);
     if (result < 0)
@@ -1125,20 +1146,33 @@ int writeset_free(struct writeset *ws, uint64_t offset, uint64_t blocks)
 
 /* ---- Snapshots ------------------------------------------------------------------- */
 
+/* A free block may become a segment of a log, which no record may change (I7). */
+static int check_snapshot(const struct writeset *ws, uint64_t offset, uint64_t size)
+{
+    struct piece piece = {0};
+
+    if (size > 0 && !is_data(&ws->pool->geo, offset, size))
+        return outside(offset, size);
+    while (next_piece(&ws->pool->geo, offset, size, &piece))
+        if (!is_allocated(ws, piece.block) && !is_own(ws, piece.block))
+            return not_allocated(piece.block);
+    return 0;
+}
+
 int writeset_reserve_snapshots(struct writeset *ws, const struct minl2r_range *ranges,
                                uint64_t count)
 {
     uint64_t records_size = 0;
+    int result;
 
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t offset = pool_offset(ws->pool, ranges[i].pm);
-
-        if (ranges[i].size > 0 && !is_data(&ws->pool->geo, offset, ranges[i].size))
-            return outside(offset, ranges[i].size);
+        result =
+            check_snapshot(ws, pool_offset(ws->pool, ranges[i].pm), ranges[i].size);
+        if (result < 0)
+            return result;
         records_size += LOG_RECORD_SIZE(ranges[i].size);
     }
-    int result = run_list_reserve(ws, &ws->snapshots, count);
-
+    result = run_list_reserve(ws, &ws->snapshots, count);
     if (result == 0)
         result = reserve_log(ws, 0, log_space_needed(records_size) + PM_LINE);
     return result;

@@ -35,8 +35,8 @@ struct block_write {
     struct block_write *next; /* in the order of first use */
     uint64_t key;             /* of the table: `block`, or `slot` + 1 for a hole */
     uint64_t block;           /* 0: the slot is a hole */
-    uint64_t slot;    /* offset of the slot that names it; 0: not written by slot */
-    uint64_t fresh;   /* reserved block; 0: change in place */
+    uint64_t slot;  /* offset of the slot that names it; 0: not written by slot */
+    uint64_t fresh; /* reserved block; 0: change in place */
     uint32_t table_index;
     bool slot_is_own; /* the slot lies in a block that this transaction allocated */
     bool streamed;    /* `fresh` has the whole content already; no extents */
@@ -45,6 +45,7 @@ struct block_write {
     uint32_t covered;
     uint32_t extent_count;
     uint32_t extent_capacity;
+    uint32_t extents_promised; /* of the capacity: to working copies, until commit */
     struct extent *extents;
     struct extent inline_extents[2];
 };
