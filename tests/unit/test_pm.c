@@ -16,7 +16,7 @@
 #include "libminl2r/pm.h"
 
 #define EDGE 130 /* every alignment of two lines, and more */
-#define ARENA 4096
+#define ARENA ((size_t)4096)
 
 /* ---- Wrapped calls
  * -------------------------------------------------------------------- */
