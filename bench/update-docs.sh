@@ -7,6 +7,7 @@
 #
 # --check changes nothing and fails if the document shows something else.
 set -euo pipefail
+shopt -s nullglob
 check=false
 if [ "${1:-}" = --check ]; then
     check=true
