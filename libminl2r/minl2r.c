@@ -105,7 +105,7 @@ int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
 
     if (result < 0)
         return result;
-    result = pool_format(&pm, layout, pm.size, options);
+    result = pool_format(&pm, layout, size, options);
     if (result == 0)
         result = pool_start(path, layout, &pm, fd, pool);
     if (result < 0)
