@@ -33,7 +33,7 @@ for ((round = 0; round < rounds; round++)); do
         map_seed=$RANDOM
         last=0
     fi
-    hashmap "$pool" stress $map_seed $((last + 1)) >"$dir/acknowledged" &
+    hashmap "$pool" stress $map_seed $((last + 1)) 1000000000 >"$dir/acknowledged" &
     pid=$!
     sleep "$(printf '0.%03d' $((RANDOM % 150)))"
     kill -9 $pid

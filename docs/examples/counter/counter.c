@@ -3,7 +3,7 @@
  * counter - counts how often it was run, in persistent memory: the smallest useful
  * program.
  *
- *     minl2r create /dev/shm/counter.pool 1M --layout counter
+ *     minl2r create --size 1M --layout counter /dev/shm/counter.pool
  *     counter /dev/shm/counter.pool
  */
 #include <err.h>

@@ -22,10 +22,10 @@ static const char usage_text[] =
     "  list            all keys, with the sizes of their values\n"
     "  count           number of keys\n"
     "  check           verify the map's structure\n"
-    "  stress SEED FIRST\n"
-    "                  run the random operations of SEED from number FIRST (1 or more) "
-    "on\n"
-    "                  until killed; print a line for each when it is durable\n"
+    "  stress SEED FIRST LAST\n"
+    "                  run the random operations FIRST to LAST that follow from SEED; "
+    "print\n"
+    "                  a line for each when it is durable\n"
     "  verify SEED LAST\n"
     "                  check that operations 1 to LAST are there, all of each, and at "
     "most\n"
@@ -141,8 +141,9 @@ static int run(struct hashmap *map, int argc, char **argv)
         return printf("%llu\n", (unsigned long long)hashmap_count(map)) < 0 ? -EIO : 0;
     if (strcmp(command, "check") == 0 && argc == 1)
         return hashmap_check(map);
-    if (strcmp(command, "stress") == 0 && argc == 3)
-        return stress_run(map, strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0));
+    if (strcmp(command, "stress") == 0 && argc == 4)
+        return stress_run(map, strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0),
+                          strtoull(argv[3], NULL, 0));
     if (strcmp(command, "verify") == 0 && argc == 3)
         return stress_verify(map, strtoull(argv[1], NULL, 0),
                              strtoull(argv[2], NULL, 0));

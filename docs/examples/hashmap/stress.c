@@ -70,14 +70,14 @@ static struct bytes make_value(struct operation operation, uint64_t *buffer)
     return (struct bytes){buffer, operation.value_size};
 }
 
-int stress_run(struct hashmap *map, uint64_t seed, uint64_t first)
+int stress_run(struct hashmap *map, uint64_t seed, uint64_t first, uint64_t last)
 {
     static uint64_t value_buffer[VALUE_SIZE_MAX / 8];
     char key_buffer[KEY_SIZE_MAX];
     int rc = 0;
 
     setvbuf(stdout, NULL, _IOLBF, 0); /* each line leaves the process at once */
-    for (uint64_t i = first; rc == 0; i++) {
+    for (uint64_t i = first; rc == 0 && i <= last; i++) {
         struct operation operation = operation_at(seed, i);
         struct bytes key = make_key(operation.key, key_buffer);
 

@@ -8,8 +8,8 @@
 
 #include "hashmap.h"
 
-/* Runs operations `first`, `first` + 1, ... and never returns but on an error. */
-int stress_run(struct hashmap *map, uint64_t seed, uint64_t first);
+/* Runs operations `first` to `last`; prints a line for each when it is durable. */
+int stress_run(struct hashmap *map, uint64_t seed, uint64_t first, uint64_t last);
 
 /*
  * Checks that the map is what operations 1 to `last` make of an empty one, or 1 to

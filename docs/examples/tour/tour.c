@@ -2,7 +2,7 @@
 /*
  * tour - one function for each way of changing a pool; the tutorial goes through them.
  *
- *     minl2r create /dev/shm/tour.pool 8M --layout tour
+ *     minl2r create --size 8M --layout tour /dev/shm/tour.pool
  *     tour /dev/shm/tour.pool
  */
 #include <err.h>
