@@ -239,9 +239,11 @@ static int json_close(struct json_file *json, const struct table *results)
         rc = -errno;
     if (rc == 0 && rename(json->partial_path, json->path) < 0)
         rc = -errno;
-    if (rc == 0)
-        scratch_keep(json->partial_path);
-    return rc;
+    if (rc < 0)
+        return rc; /* the path is needed until the file is removed, at exit */
+    scratch_keep(json->partial_path);
+    free(json->partial_path);
+    return 0;
 }
 
 /* ---- Commands -------------------------------------------------------------------- */
