@@ -398,10 +398,13 @@ static void store_slot(struct minl2r_tx *tx, const struct block_write *write)
                    sizeof(write->fresh));
 }
 
+/* Fresh bytes come first: a block that is swapped takes those of the old one along. */
 static void store_fresh(struct minl2r_tx *tx)
 {
     const struct run_list *allocs = &tx->writes.allocs;
 
+    for (const struct fresh_write *f = tx->writes.fresh_first; f; f = f->next)
+        store_fresh_bytes(tx, f);
     for (const struct block_write *w = tx->writes.first; w; w = w->next) {
         if (w->fresh && w->slot_is_own) {
             store_slot(tx, w);
@@ -410,8 +413,6 @@ static void store_fresh(struct minl2r_tx *tx)
         if (w->fresh && !w->streamed)
             store_fresh_block(tx, w);
     }
-    for (const struct fresh_write *f = tx->writes.fresh_first; f; f = f->next)
-        store_fresh_bytes(tx, f);
     for (uint32_t i = 0; i < allocs->count; i++)
         pm_flush(&tx->phase, pool_at(tx->pool, allocs->runs[i].offset),
                  allocs->runs[i].count << tx->pool->geo.block_shift);

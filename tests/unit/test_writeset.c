@@ -579,6 +579,18 @@ static void swapped_block_keeps_what_was_not_written(void **state)
     commit_and_compare(bed);
 }
 
+static void fresh_bytes_are_in_the_swapped_block(void **state)
+{
+    struct bed *bed = *state;
+
+    make_bed(bed, MINL2R_POINTER_HALF);
+    write_by_slot(bed, 0, 0, 3000);
+    memset(bed->want[0] + 3000, 7, 1000);
+    assert_ok(minl2r_tx_write_fresh(bed->tx, block_at(bed, 0) + 3000,
+                                    bed->want[0] + 3000, 1000));
+    commit_and_compare(bed);
+}
+
 static void stores_after_a_snapshot_are_in_the_swapped_block(void **state)
 {
     struct bed *bed = *state;
@@ -1276,6 +1288,7 @@ int main(void)
         test(edit_of_a_block_written_whole_starts_from_the_new_bytes),
         test(whole_block_written_over_an_edit_changes_the_copy),
         test(swapped_block_keeps_what_was_not_written),
+        test(fresh_bytes_are_in_the_swapped_block),
         test(stores_after_a_snapshot_are_in_the_swapped_block),
         test(slot_written_directly_too_is_einval),
         test(slot_written_directly_before_is_einval),
