@@ -33,25 +33,21 @@ void arena_finish(struct arena *arena)
     arena->chunks = NULL;
 }
 
-void *arena_alloc(struct arena *arena, size_t size)
+void *arena_alloc_slow(struct arena *arena, size_t size)
 {
+    size_t chunk_size = arena->chunks->size * 2;
+
     if (size > SIZE_MAX / 2)
         return NULL;
     size = (size + 15) & ~(size_t)15;
-    if (arena->chunks->size - arena->used < size) {
-        size_t chunk_size = arena->chunks->size * 2;
-        struct arena_chunk *chunk =
-            chunk_create(chunk_size < size ? size : chunk_size, arena->chunks);
+    struct arena_chunk *chunk =
+        chunk_create(chunk_size < size ? size : chunk_size, arena->chunks);
 
-        if (!chunk)
-            return NULL;
-        arena->chunks = chunk;
-        arena->used = 0;
-    }
-    void *memory = arena->chunks->bytes + arena->used;
-
-    arena->used += size;
-    return memory;
+    if (!chunk)
+        return NULL;
+    arena->chunks = chunk;
+    arena->used = size;
+    return chunk->bytes;
 }
 
 void arena_reset(struct arena *arena)

@@ -11,7 +11,7 @@
 
 struct arena_chunk {
     struct arena_chunk *next;
-    size_t size; /* of `bytes` */
+    size_t size; /* of `bytes`, a multiple of 16 */
     _Alignas(16) uint8_t bytes[];
 };
 
@@ -23,8 +23,18 @@ struct arena {
 int arena_init(struct arena *arena);
 void arena_finish(struct arena *arena);
 
+void *arena_alloc_slow(struct arena *arena, size_t size);
+
 /* Memory aligned to 16, or NULL. */
-void *arena_alloc(struct arena *arena, size_t size);
+static inline void *arena_alloc(struct arena *arena, size_t size)
+{
+    size_t used = arena->used;
+
+    if (size > arena->chunks->size - used)
+        return arena_alloc_slow(arena, size);
+    arena->used = used + ((size + 15) & ~(size_t)15);
+    return arena->chunks->bytes + used;
+}
 
 void arena_reset(struct arena *arena);
 

@@ -263,6 +263,8 @@ static void for_runs(struct minl2r_pool *pool, const struct run_list *list,
 
 static void release_swaps(struct minl2r_tx *tx, bool committed)
 {
+    if (tx->writes.fresh_count == 0)
+        return;
     for (const struct block_write *w = tx->writes.first; w; w = w->next) {
         uint64_t unused = committed ? w->block : w->fresh;
 
@@ -293,30 +295,37 @@ static void release_aborted(struct minl2r_tx *tx)
 
 static bool has_bytes(const uint8_t *old, const uint8_t *bytes, size_t size)
 {
-    if (bytes)
-        return memcmp(old, bytes, size) == 0;
-    return old[0] == 0 && memcmp(old, old + 1, size - 1) == 0;
+    if (!bytes)
+        return old[0] == 0 && memcmp(old, old + 1, size - 1) == 0;
+    return old[0] == bytes[0] && memcmp(old, bytes, size) == 0;
+}
+
+/* Marks the extents that bring no new value. */
+static void mark_unchanged(const struct minl2r_pool *pool, struct block_write *write)
+{
+    for (uint32_t i = 0; i < write->extent_count; i++) {
+        struct extent *e = &write->extents[i];
+
+        e->unchanged = has_bytes(pool_at(pool, write->block + e->start), e->bytes,
+                                 e->end - e->start);
+    }
 }
 
 /* Logs what changes in place, neighbours in one record. */
 static void log_extents(struct log_writer *writer, struct block_write *write)
 {
-    uint32_t start = 0, end = 0;
+    mark_unchanged(writer->pool, write);
+    for (uint32_t i = 0; i < write->extent_count;) {
+        const struct extent *e = &write->extents[i++];
+        uint32_t end = e->end;
 
-    for (uint32_t i = 0; i < write->extent_count; i++) {
-        struct extent *e = &write->extents[i];
-
-        e->unchanged = has_bytes(pool_at(writer->pool, write->block + e->start),
-                                 e->bytes, e->end - e->start);
         if (e->unchanged)
             continue;
-        if (e->start != end) {
-            log_append_undo(writer, write->block + start, end - start);
-            start = e->start;
-        }
-        end = e->end;
+        while (i < write->extent_count && write->extents[i].start == end &&
+               !write->extents[i].unchanged)
+            end = write->extents[i++].end;
+        log_append_undo(writer, write->block + e->start, end - e->start);
     }
-    log_append_undo(writer, write->block + start, end - start);
 }
 
 static void log_swap(struct log_writer *writer, const struct block_write *write)
@@ -398,13 +407,8 @@ static void store_slot(struct minl2r_tx *tx, const struct block_write *write)
                    sizeof(write->fresh));
 }
 
-/* Fresh bytes come first: a block that is swapped takes those of the old one along. */
-static void store_fresh(struct minl2r_tx *tx)
+static void store_fresh_blocks(struct minl2r_tx *tx)
 {
-    const struct run_list *allocs = &tx->writes.allocs;
-
-    for (const struct fresh_write *f = tx->writes.fresh_first; f; f = f->next)
-        store_fresh_bytes(tx, f);
     for (const struct block_write *w = tx->writes.first; w; w = w->next) {
         if (w->fresh && w->slot_is_own) {
             store_slot(tx, w);
@@ -413,6 +417,17 @@ static void store_fresh(struct minl2r_tx *tx)
         if (w->fresh && !w->streamed)
             store_fresh_block(tx, w);
     }
+}
+
+/* Fresh bytes come first: a block that is swapped takes those of the old one along. */
+static void store_fresh(struct minl2r_tx *tx)
+{
+    const struct run_list *allocs = &tx->writes.allocs;
+
+    for (const struct fresh_write *f = tx->writes.fresh_first; f; f = f->next)
+        store_fresh_bytes(tx, f);
+    if (tx->writes.fresh_count > 0)
+        store_fresh_blocks(tx);
     for (uint32_t i = 0; i < allocs->count; i++)
         pm_flush(&tx->phase, pool_at(tx->pool, allocs->runs[i].offset),
                  allocs->runs[i].count << tx->pool->geo.block_shift);
@@ -451,8 +466,7 @@ static void bits_of_runs(struct minl2r_tx *tx, const struct run_list *list,
             call(tx->pool, &tx->phase, list->runs[i]);
 }
 
-/* Allocates and frees on media, or flushes that. */
-static void change_bits(struct minl2r_tx *tx, bits_fn *alloc, bits_fn *free)
+static void change_swap_bits(struct minl2r_tx *tx, bits_fn *alloc, bits_fn *free)
 {
     for (const struct block_write *w = tx->writes.first; w; w = w->next) {
         if (!w->fresh)
@@ -461,6 +475,13 @@ static void change_bits(struct minl2r_tx *tx, bits_fn *alloc, bits_fn *free)
         if (w->block)
             free(tx->pool, &tx->phase, (struct block_run){w->block, 1});
     }
+}
+
+/* Allocates and frees on media, or flushes that. */
+static void change_bits(struct minl2r_tx *tx, bits_fn *alloc, bits_fn *free)
+{
+    if (tx->writes.fresh_count > 0)
+        change_swap_bits(tx, alloc, free);
     bits_of_runs(tx, &tx->writes.allocs, alloc);
     bits_of_runs(tx, &tx->writes.frees, free);
 }
@@ -514,9 +535,8 @@ static int store_in_place(struct minl2r_tx *tx)
     return order(tx); /* I3: what is in place, then settled */
 }
 
-static void count_commit(struct minl2r_tx *tx)
+static void count_swaps(struct minl2r_tx *tx)
 {
-    tx->stats.commits++;
     for (const struct block_write *w = tx->writes.first; w; w = w->next) {
         if (!w->fresh)
             continue;
@@ -526,6 +546,13 @@ static void count_commit(struct minl2r_tx *tx)
         tx->stats.blocks_freed++;
         tx->stats.pointer_swaps++;
     }
+}
+
+static void count_commit(struct minl2r_tx *tx)
+{
+    tx->stats.commits++;
+    if (tx->writes.fresh_count > 0)
+        count_swaps(tx);
     for (uint32_t i = 0; i < tx->writes.allocs.count; i++)
         tx->stats.blocks_allocated += tx->writes.allocs.runs[i].count;
     for (uint32_t i = 0; i < tx->writes.frees.count; i++)

@@ -22,7 +22,7 @@ struct minl2r_tx {
     uint8_t *scratch;       /* a block, and at least PM_BATCH_SIZE_MAX bytes */
     uint32_t owner;         /* thread_number() of who began it */
     bool running;           /* atomic */
-    struct minl2r_tx *next;        /* in pool->tx_all */
+    struct minl2r_tx *next; /* in pool->tx_all */
     struct minl2r_tx *next_shared; /* in pool->tx_shared */
 };
 

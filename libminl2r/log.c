@@ -102,10 +102,18 @@ static void enter_segment(struct log_writer *writer)
 /* Bytes that the batch begun may still take. */
 static uint64_t room(const struct log_writer *writer)
 {
+    return writer->limit - writer->size;
+}
+
+static void begin_batch(struct log_writer *writer)
+{
+    if (writer->cursor->part_end - writer->cursor->offset < PM_LINE)
+        enter_segment(writer);
     uint64_t part_room = writer->cursor->part_end - writer->cursor->offset;
 
-    return (part_room < PM_BATCH_SIZE_MAX ? part_room : PM_BATCH_SIZE_MAX) -
-           writer->size;
+    writer->limit =
+        part_room < PM_BATCH_SIZE_MAX ? (uint32_t)part_room : PM_BATCH_SIZE_MAX;
+    writer->size = sizeof(struct pm_batch);
 }
 
 /* Makes room for `size` bytes, at most those of a line less the header. */
@@ -113,11 +121,8 @@ static void make_room(struct log_writer *writer, uint64_t size)
 {
     if (writer->size > 0 && room(writer) < size)
         log_end(writer);
-    if (writer->size > 0)
-        return;
-    if (writer->cursor->part_end - writer->cursor->offset < PM_LINE)
-        enter_segment(writer);
-    writer->size = sizeof(struct pm_batch);
+    if (writer->size == 0)
+        begin_batch(writer);
 }
 
 static void put_record(struct log_writer *writer, uint32_t type, uint32_t length,
@@ -129,21 +134,39 @@ static void put_record(struct log_writer *writer, uint32_t type, uint32_t length
     writer->size += (uint32_t)sizeof(record);
 }
 
+static void put_undo(struct log_writer *writer, uint64_t target, uint64_t size)
+{
+    uint64_t padded = (size + 7) & ~7ull;
+
+    put_record(writer, PM_UNDO, (uint32_t)size, target);
+    memset(writer->batch + writer->size + padded - 8, 0, 8);
+    memcpy(writer->batch + writer->size, pool_at(writer->pool, target), size);
+    writer->size += (uint32_t)padded;
+}
+
+/* By far the most: one word's worth, and room for it. */
+static bool append_undo_of_8(struct log_writer *writer, uint64_t target)
+{
+    if (writer->size == 0 || room(writer) < RECORD_SIZE_MIN)
+        return false;
+    put_record(writer, PM_UNDO, 8, target);
+    memcpy(writer->batch + writer->size, pool_at(writer->pool, target), 8);
+    writer->size += 8;
+    return true;
+}
+
 void log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size)
 {
     writer->phase->stats->log_payload_bytes += size;
+    if (size == 8 && append_undo_of_8(writer, target))
+        return;
     while (size > 0) {
         make_room(writer, RECORD_SIZE_MIN);
         uint64_t piece = (room(writer) - sizeof(struct pm_record)) & ~7ull;
 
         if (piece > size)
             piece = size;
-        uint64_t padded = (piece + 7) & ~7ull;
-
-        put_record(writer, PM_UNDO, (uint32_t)piece, target);
-        memset(writer->batch + writer->size + padded - 8, 0, 8);
-        memcpy(writer->batch + writer->size, pool_at(writer->pool, target), piece);
-        writer->size += (uint32_t)padded;
+        put_undo(writer, target, piece);
         target += piece;
         size -= piece;
     }

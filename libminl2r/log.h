@@ -40,6 +40,7 @@ struct log_writer {
     uint32_t segment_count;
     uint8_t *batch; /* PM_BATCH_SIZE_MAX bytes of DRAM */
     uint32_t size;  /* of `batch`; 0: none begun */
+    uint32_t limit; /* bytes that the batch begun may have */
 };
 
 void log_cursor_init(struct log_cursor *cursor, const struct minl2r_pool *pool,

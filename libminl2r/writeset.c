@@ -46,7 +46,7 @@ static void clear_lists(struct writeset *ws)
 {
     ws->first = ws->latest = NULL;
     ws->last = &ws->first;
-    ws->block_count = 0;
+    ws->block_count = ws->fresh_count = 0;
     ws->edits = NULL;
     ws->fresh_first = NULL;
     ws->fresh_last = &ws->fresh_first;
@@ -175,8 +175,8 @@ static int add_segment(struct writeset *ws, uint64_t missing)
     return 0;
 }
 
-/* Makes sure that the log has room for `queued` and `written` more bytes. */
-static int reserve_log(struct writeset *ws, uint64_t queued, uint64_t written)
+/* Grows the log until it has room for `queued` and `written` more bytes. */
+static int grow_log(struct writeset *ws, uint64_t queued, uint64_t written)
 {
     uint64_t needed =
         log_space_needed(ws->log_queued + queued) + ws->log_written + written;
@@ -187,9 +187,42 @@ static int reserve_log(struct writeset *ws, uint64_t queued, uint64_t written)
         if (result < 0)
             return result;
     }
+    return 0;
+}
+
+/* Twice the bytes queued are more than they need: no need to reckon. */
+static bool log_has_plenty(const struct writeset *ws, uint64_t more)
+{
+    return (ws->log_queued + more) * 2 + ws->log_written + PM_PAGE <= ws->log_space;
+}
+
+/* Makes sure that the log has room for `queued` and `written` more bytes. */
+static int reserve_log(struct writeset *ws, uint64_t queued, uint64_t written)
+{
+    if (!log_has_plenty(ws, queued + written)) {
+        int result = grow_log(ws, queued, written);
+
+        if (result < 0)
+            return result;
+    }
     ws->log_queued += queued;
     ws->log_written += written;
     return 0;
+}
+
+/* ---- Blocks on media --------------------------------------------------------------
+ */
+
+static bool is_own(const struct writeset *ws, uint64_t block)
+{
+    return alloc_is_reserved(ws->pool, block);
+}
+
+static bool is_allocated(const struct writeset *ws, uint64_t block)
+{
+    uint64_t index = block_index(&ws->pool->geo, block);
+
+    return pm_load64(pool_bitmap_word(ws->pool, index)) >> index % 64 & 1;
 }
 
 /* ---- The table of blocks --------------------------------------------------------- */
@@ -201,28 +234,25 @@ static uint32_t table_slot(const struct writeset *ws, uint64_t key)
     return (uint32_t)(hash >> 32) & (ws->table_size - 1);
 }
 
+/* Where in the table `key` is, or the empty place where it belongs. */
+static uint32_t table_find(const struct writeset *ws, uint64_t key)
+{
+    uint32_t i = table_slot(ws, key);
+
+    while (ws->table[i] && ws->table[i]->key != key)
+        i = (i + 1) & (ws->table_size - 1);
+    return i;
+}
+
 static struct block_write *find_block_write(struct writeset *ws, uint64_t key)
 {
     if (ws->latest && ws->latest->key == key)
         return ws->latest;
-    for (uint32_t i = table_slot(ws, key); ws->table[i];
-         i = (i + 1) & (ws->table_size - 1)) {
-        if (ws->table[i]->key == key) {
-            ws->latest = ws->table[i];
-            return ws->table[i];
-        }
-    }
-    return NULL;
-}
+    struct block_write *write = ws->table[table_find(ws, key)];
 
-static void table_insert(struct writeset *ws, struct block_write *write)
-{
-    uint32_t i = table_slot(ws, write->key);
-
-    while (ws->table[i])
-        i = (i + 1) & (ws->table_size - 1);
-    ws->table[i] = write;
-    write->table_index = i;
+    if (write)
+        ws->latest = write;
+    return write;
 }
 
 static int table_grow(struct writeset *ws)
@@ -235,36 +265,54 @@ static int table_grow(struct writeset *ws)
     free(ws->table);
     ws->table = table;
     ws->table_size *= 2;
-    for (struct block_write *write = ws->first; write; write = write->next)
-        table_insert(ws, write);
+    for (struct block_write *write = ws->first; write; write = write->next) {
+        write->table_index = table_find(ws, write->key);
+        ws->table[write->table_index] = write;
+    }
     return 0;
 }
 
-/* Finds or makes the entry of `key`. One without extents changes nothing. */
-static int get_block_write(struct writeset *ws, uint64_t key, uint64_t block,
-                           struct block_write **found)
+static void init_block_write(struct block_write *write, uint64_t key, uint64_t block)
 {
-    *found = find_block_write(ws, key);
-    if (*found)
-        return 0;
+    memset(write, 0, offsetof(struct block_write, inline_extents));
+    write->key = key;
+    write->block = block;
+    write->extents = write->inline_extents;
+    write->extent_capacity = 2;
+}
+
+/* Enters `write` into the list, and into the table at index `i`. */
+static void link_block_write(struct writeset *ws, struct block_write *write, uint32_t i)
+{
+    *ws->last = write;
+    ws->last = &write->next;
+    ws->latest = write;
+    ws->block_count++;
+    ws->table[i] = write;
+    write->table_index = i;
+}
+
+static int add_block_write(struct writeset *ws, uint64_t key, uint64_t block,
+                           struct block_write **added)
+{
     if (ws->block_count >= ws->table_size / 2 && table_grow(ws) < 0)
         return -ENOMEM;
     struct block_write *write = arena_alloc(&ws->arena, sizeof(*write));
 
     if (!write)
         return no_memory();
-    memset(write, 0, sizeof(*write));
-    write->key = key;
-    write->block = block;
-    write->extents = write->inline_extents;
-    write->extent_capacity = 2;
-    *ws->last = write;
-    ws->last = &write->next;
-    ws->latest = write;
-    ws->block_count++;
-    table_insert(ws, write);
-    *found = write;
+    init_block_write(write, key, block);
+    link_block_write(ws, write, table_find(ws, key));
+    *added = write;
     return 0;
+}
+
+/* Finds or makes the entry of `key`. One without extents changes nothing. */
+static inline int get_block_write(struct writeset *ws, uint64_t key, uint64_t block,
+                                  struct block_write **found)
+{
+    *found = find_block_write(ws, key);
+    return *found ? 0 : add_block_write(ws, key, block, found);
 }
 
 /* ---- Extents of one block -------------------------------------------------------- */
@@ -307,6 +355,8 @@ static uint32_t covered_in(const struct block_write *write, uint32_t start,
 {
     uint32_t sum = 0;
 
+    if (write->extent_count == 0)
+        return 0;
     for (uint32_t i = find_extent(write, start);
          i < write->extent_count && write->extents[i].start < end; i++) {
         const struct extent *e = &write->extents[i];
@@ -370,7 +420,7 @@ static void put_extent(struct block_write *write, uint32_t start, uint32_t end,
 {
     uint32_t i = write->extent_count;
 
-    if (i == 0 || write->extents[i - 1].end > start) {
+    if (i > 0 && write->extents[i - 1].end > start) {
         i = cut_extents(write, start, end);
         move_extents(write, i, i + 1);
     } else {
@@ -380,13 +430,9 @@ static void put_extent(struct block_write *write, uint32_t start, uint32_t end,
     write->covered += end - start;
 }
 
-/* Log bytes by which records grow when [start, end) is queued: at most one more record.
- */
-static uint64_t log_growth(const struct block_write *write, uint32_t start,
-                           uint32_t end)
+/* Log bytes by which records grow with `growth` more bytes: at most one more record. */
+static uint64_t log_growth(uint32_t growth)
 {
-    uint64_t growth = end - start - covered_in(write, start, end);
-
     return growth ? LOG_RECORD_SIZE(growth) + 8 : 0;
 }
 
@@ -450,16 +496,6 @@ static bool next_piece(const struct geometry *geo, uint64_t offset, uint64_t siz
     return true;
 }
 
-static bool is_own(const struct writeset *ws, uint64_t block)
-{
-    return alloc_is_reserved(ws->pool, block);
-}
-
-static bool is_allocated(const struct writeset *ws, uint64_t block)
-{
-    return alloc_is_allocated(ws->pool, (struct block_run){block, 1});
-}
-
 /* ---- Write ----------------------------------------------------------------------- */
 
 /* Does [start, end) of the block touch a slot that is written as such? */
@@ -499,6 +535,8 @@ static void choose_pointer(struct writeset *ws, struct block_write *write,
         return;
     if (alloc_reserve(ws->pool, 1, 0, &write->fresh) < 0)
         write->fresh = 0;
+    else
+        ws->fresh_count++;
 }
 
 /* Makes room for bytes at [start, end) of a block that is not the transaction's own. */
@@ -511,41 +549,54 @@ static int reserve_block_write(struct writeset *ws, struct block_write *write,
     if (result < 0)
         return result;
     choose_pointer(ws, write, write->covered + growth);
-    return write->fresh ? 0 : reserve_log(ws, log_growth(write, start, end), 0);
+    return write->fresh ? 0 : reserve_log(ws, log_growth(growth), 0);
 }
 
+/* Makes room for a piece. `write` is NULL where it goes to the transaction's own
+ * memory. */
 static int reserve_piece(struct writeset *ws, const struct piece *piece,
-                         uint32_t extents)
+                         uint32_t extents, struct block_write **write)
 {
-    struct block_write *write;
-
-    if (is_own(ws, piece->block))
-        return 0;
-    if (!is_allocated(ws, piece->block))
+    *write = NULL;
+    if (!is_allocated(ws, piece->block)) {
+        if (is_own(ws, piece->block))
+            return 0;
         return not_allocated(piece->block);
-    int result = get_block_write(ws, piece->block, piece->block, &write);
+    }
+    int result = get_block_write(ws, piece->block, piece->block, write);
 
     if (result < 0)
         return result;
-    if (touches_slot(write, piece->start, piece->end))
+    if (touches_slot(*write, piece->start, piece->end))
         return error_set(EINVAL,
                          "the block at offset %llu: a slot is written both by "
                          "minl2r_tx_write_block and directly",
                          (unsigned long long)piece->block);
-    return reserve_block_write(ws, write, piece->start, piece->end, extents);
+    return reserve_block_write(ws, *write, piece->start, piece->end, extents);
 }
 
 static int reserve_range(struct writeset *ws, uint64_t dst, uint64_t size)
 {
+    struct block_write *write;
     struct piece piece = {0};
 
     while (next_piece(&ws->pool->geo, dst, size, &piece)) {
-        int result = reserve_piece(ws, &piece, 2);
+        int result = reserve_piece(ws, &piece, 2, &write);
 
         if (result < 0)
             return result;
     }
     return 0;
+}
+
+static void apply_piece(struct writeset *ws, struct block_write *write,
+                        const struct piece *piece, const uint8_t *bytes)
+{
+    if (write)
+        put_bytes(ws, write, piece->start, piece->end, bytes);
+    else
+        store_through(ws, piece->block + piece->start, bytes,
+                      piece->end - piece->start);
 }
 
 /* Applies bytes that lie in no working copy. */
@@ -554,15 +605,10 @@ static void apply_outside_edits(struct writeset *ws, uint64_t dst, const uint8_t
 {
     struct piece piece = {0};
 
-    while (next_piece(&ws->pool->geo, dst, size, &piece)) {
-        const uint8_t *from = bytes ? bytes + piece.from : NULL;
-
-        if (is_own(ws, piece.block))
-            store_through(ws, piece.block + piece.start, from, piece.end - piece.start);
-        else
-            put_bytes(ws, find_block_write(ws, piece.block), piece.start, piece.end,
-                      from);
-    }
+    while (next_piece(&ws->pool->geo, dst, size, &piece))
+        apply_piece(ws,
+                    is_own(ws, piece.block) ? NULL : find_block_write(ws, piece.block),
+                    &piece, bytes ? bytes + piece.from : NULL);
 }
 
 static void apply_to_edit(const struct edit *edit, uint64_t dst, const uint8_t *bytes,
@@ -623,13 +669,56 @@ static int reserve_for_edits(struct writeset *ws, uint64_t dst, uint64_t size)
 /* Queues `bytes`, which stay where they are until the transaction ends. */
 static int queue(struct writeset *ws, uint64_t dst, const uint8_t *bytes, uint64_t size)
 {
-    int result = reserve_range(ws, dst, size);
+    struct block_write *write;
+    struct piece piece = {0};
+    int result;
 
-    if (result == 0 && ws->edits)
+    next_piece(&ws->pool->geo, dst, size, &piece);
+    if (piece.end - piece.start == size && !ws->edits) { /* in one block, as most are */
+        result = reserve_piece(ws, &piece, 2, &write);
+        if (result == 0)
+            apply_piece(ws, write, &piece, bytes);
+        return result;
+    }
+    result = reserve_range(ws, dst, size);
+    if (result == 0)
         result = reserve_for_edits(ws, dst, size);
     if (result == 0)
         apply_range(ws, dst, bytes, size);
     return result;
+}
+
+/*
+ * The common case in a fraction of the instructions: the first range of a block, inside
+ * it, with everything at hand. False, having changed nothing, for any other.
+ */
+static bool queue_first_range(struct writeset *ws, uint64_t dst, const void *src,
+                              uint64_t size)
+{
+    const struct geometry *geo = &ws->pool->geo;
+    uint32_t start = (uint32_t)(dst - geo->zones_offset) & (geo->block_size - 1);
+
+    if (start + size > geo->block_size || ws->edits || !is_data(geo, dst, 1) ||
+        !is_allocated(ws, dst - start) || ws->block_count >= ws->table_size / 2 ||
+        !log_has_plenty(ws, LOG_RECORD_SIZE(size) + 8))
+        return false;
+    uint32_t i = table_find(ws, dst - start);
+
+    if (ws->table[i])
+        return false;
+    struct block_write *write = arena_alloc(&ws->arena, sizeof(*write) + size);
+
+    if (!write)
+        return false;
+    ws->log_queued += LOG_RECORD_SIZE(size) + 8;
+    init_block_write(write, dst - start, dst - start);
+    link_block_write(ws, write, i);
+    memcpy(write + 1, src, size);
+    write->inline_extents[0] = (struct extent){start, start + (uint32_t)size,
+                                               (const uint8_t *)(write + 1), false};
+    write->extent_count = 1;
+    write->covered = (uint32_t)size;
+    return true;
 }
 
 int writeset_write(struct writeset *ws, uint64_t dst, const void *src, uint64_t size)
@@ -638,10 +727,10 @@ int writeset_write(struct writeset *ws, uint64_t dst, const void *src, uint64_t 
 
     if (size == 0)
         return 0;
+    if (src && size <= PM_LINE && queue_first_range(ws, dst, src, size))
+        return 0;
     if (!is_data(&ws->pool->geo, dst, size))
         return outside(dst, size);
-    if (ws->block_count == 0)
-        __builtin_prefetch(pool_at(ws->pool, dst), 1);
     if (src) {
         bytes = arena_alloc(&ws->arena, size);
         if (!bytes)
@@ -744,11 +833,13 @@ static uint64_t edit_extents(uint64_t size)
 
 static int reserve_edit(struct writeset *ws, uint64_t offset, uint64_t size)
 {
+    struct block_write *write;
     struct piece piece = {0};
 
     while (next_piece(&ws->pool->geo, offset, size, &piece)) {
         uint32_t length = piece.end - piece.start;
-        int result = reserve_piece(ws, &piece, (uint32_t)edit_extents(length) + 2);
+        int result =
+            reserve_piece(ws, &piece, (uint32_t)edit_extents(length) + 2, &write);
 
         if (result == 0)
             result = reserve_log(ws, edit_extents(length) * LOG_RECORD_SIZE(8), 0);
@@ -897,6 +988,7 @@ static int pin_block(struct writeset *ws, struct block_write *write)
         return result;
     run_list_add(&ws->abandoned, write->fresh, 1);
     write->fresh = 0;
+    ws->fresh_count--;
     return 0;
 }
 
@@ -975,11 +1067,13 @@ static int queue_hole(struct writeset *ws, struct block_write *write, uint32_t o
         write->fresh = 0;
         return error_set(ENOSPC, "no free block");
     }
+    ws->fresh_count++;
     int result = queue_block(ws, write, offset, src, size);
 
     if (result < 0) { /* I8: it stays a hole */
         alloc_release(ws->pool, (struct block_run){write->fresh, 1});
         write->fresh = 0;
+        ws->fresh_count--;
     }
     return result;
 }

@@ -83,6 +83,7 @@ struct writeset {
     struct block_write **table; /* open addressing by key */
     uint32_t table_size;        /* power of two */
     uint32_t block_count;
+    uint32_t fresh_count; /* of those, with a fresh block */
 
     struct edit *edits;
     struct fresh_write *fresh_first, **fresh_last;
