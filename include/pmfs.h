@@ -59,8 +59,9 @@ struct pmfs;
 #define PMFS_ROOT_INO 1       /* inode number of the root directory */
 #define PMFS_NAME_MAX 255     /* bytes of a name */
 #define PMFS_SYMLINK_MAX 4095 /* bytes of a symbolic link's target */
-#define PMFS_LINK_MAX 65000   /* hard links of an inode; subdirectories of a directory \
-                               */
+#define PMFS_LINK_MAX                                                                  \
+    65000 /* hard links of an inode; subdirectories of a directory                     \
+           */
 #define PMFS_FILE_SIZE_MAX ((uint64_t)1 << 44)
 
 /*
@@ -69,7 +70,7 @@ struct pmfs;
  */
 const char *pmfs_errormsg(void);
 
-/* ---- Making, mounting, checking -------------------------------------------------- */
+/* ---- Making, mounting, checking ------------------------------------------------ */
 
 /* All zero means: the defaults. */
 struct pmfs_mkfs_options {
@@ -166,8 +167,7 @@ struct pmfs_fsck_summary {
 int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
               struct pmfs_fsck_summary *summary);
 
-/* ---- Inodes
- * ---------------------------------------------------------------------------- */
+/* ---- Inodes -------------------------------------------------------------------- */
 
 struct pmfs_attr {
     uint64_t ino;
@@ -239,8 +239,7 @@ enum pmfs_set {
 int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
                  unsigned mask, struct pmfs_attr *attr);
 
-/* ---- Names
- * ------------------------------------------------------------------------------ */
+/* ---- Names --------------------------------------------------------------------- */
 
 /*
  * Makes an inode and its name in the directory `parent`. `mode` is type and permissions
@@ -308,8 +307,7 @@ enum pmfs_rename_flags {
 int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new_parent,
                 const char *new_name, unsigned flags);
 
-/* ---- Files
- * ------------------------------------------------------------------------------- */
+/* ---- Files --------------------------------------------------------------------- */
 
 /*
  * Keeps an inode of any type alive, even without a name, until as many pmfs_release().
@@ -351,8 +349,7 @@ enum pmfs_write_flags {
 int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffer,
                size_t size, unsigned flags, size_t *done);
 
-/* ---- Directories
- * -------------------------------------------------------------------------- */
+/* ---- Directories --------------------------------------------------------------- */
 
 struct pmfs_dirent {
     const char *name; /* NUL-terminated; valid during the call */
@@ -384,8 +381,7 @@ enum pmfs_readdir_flags {
 int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
                  pmfs_readdir_fn *take, void *arg);
 
-/* ---- The filesystem
- * ------------------------------------------------------------------------ */
+/* ---- The filesystem ------------------------------------------------------------ */
 
 struct pmfs_statfs {
     uint32_t block_size;

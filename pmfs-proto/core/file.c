@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * file.c - what is in a file, and the attributes of inodes.
+ *
+ * Bytes past the end of a file, in its last block, may be anything: whoever raises the
+ * size zeroes those that it takes in. No block lies past the last one (but of a
+ * truncation that is not over).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmfs-proto/core/map.h"
+#include "pmfs-proto/core/orphan.h"
+
+/* ---- Reading ------------------------------------------------------------------- */
+
+/* Part of one block. */
+struct piece {
+    uint64_t index; /* of the block */
+    uint32_t at;    /* bytes into it */
+    uint32_t size;
+};
+
+static struct piece piece_at(const struct pmfs *fs, uint64_t offset, uint64_t size)
+{
+    uint32_t at = (uint32_t)(offset & (fs->block_size - 1));
+    uint64_t room = fs->block_size - at;
+
+    return (struct piece){
+        .index = offset >> fs->block_shift,
+        .at = at,
+        .size = (uint32_t)(size < room ? size : room),
+    };
+}
+
+static int check_readable(const struct inode *inode)
+{
+    if (inode->type == S_IFREG)
+        return 0;
+    return is_directory(inode) ? -EISDIR : -EINVAL;
+}
+
+/* How many bytes there are to read. */
+static uint64_t readable(const struct inode *inode, uint64_t offset, uint64_t size)
+{
+    uint64_t end = inode->place.pm->size;
+
+    if (offset >= end)
+        return 0;
+    return size < end - offset ? size : end - offset;
+}
+
+static int copy_out(struct pmfs *fs, const struct inode *inode, uint64_t offset,
+                    uint8_t *buffer, uint64_t size)
+{
+    struct map map;
+    int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
+
+    while (rc == 0 && size > 0) {
+        struct piece piece = piece_at(fs, offset, size);
+        const void *block;
+
+        rc = map_block(&map, piece.index, &block);
+        if (rc == 0 && block)
+            memcpy(buffer, (const uint8_t *)block + piece.at, piece.size);
+        else if (rc == 0)
+            memset(buffer, 0, piece.size);
+        offset += piece.size;
+        buffer += piece.size;
+        size -= piece.size;
+    }
+    return rc;
+}
+
+int pmfs_read(struct pmfs *fs, uint64_t ino, uint64_t offset, void *buffer, size_t size,
+              size_t *done)
+{
+    struct inode *inode;
+    uint64_t count = 0;
+    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+
+    if (rc < 0)
+        return rc;
+    rc = check_readable(inode);
+    if (rc == 0) {
+        count = readable(inode, offset, size);
+        rc = copy_out(fs, inode, offset, buffer, count);
+    }
+    inode_put(inode);
+    if (rc == 0)
+        *done = count;
+    return rc;
+}
+
+int pmfs_readlink(struct pmfs *fs, uint64_t ino, char *target, size_t size)
+{
+    struct inode *inode;
+    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+
+    if (rc < 0)
+        return rc;
+
+    uint64_t count = inode->place.pm->size;
+
+    if (inode->type != S_IFLNK)
+        rc = -EINVAL;
+    else if (count >= size)
+        rc = -ERANGE;
+    else
+        rc = copy_out(fs, inode, 0, (uint8_t *)target, count);
+    inode_put(inode);
+    if (rc == 0)
+        target[count] = 0;
+    return rc;
+}
+
+/* Appends memory to a list of pieces, to the last one if it goes on there. */
+static void add_iovec(struct iovec *list, int *count, const void *memory, size_t size)
+{
+    struct iovec *last = *count ? &list[*count - 1] : NULL;
+
+    if (last && (const uint8_t *)last->iov_base + last->iov_len == memory) {
+        last->iov_len += size;
+        return;
+    }
+    /* iovec knows no const; who gets the list does. */
+    memcpy(&list[*count].iov_base, &memory, sizeof(memory));
+    list[*count].iov_len = size;
+    (*count)++;
+}
+
+static int list_pieces(struct pmfs *fs, const struct inode *inode, uint64_t offset,
+                       uint64_t size, struct iovec *list, int *count)
+{
+    struct map map;
+    int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
+
+    *count = 0;
+    while (rc == 0 && size > 0) {
+        struct piece piece = piece_at(fs, offset, size);
+        const void *block;
+
+        rc = map_block(&map, piece.index, &block);
+        if (rc == 0)
+            add_iovec(list, count, block ? (const uint8_t *)block + piece.at : fs_zeros,
+                      piece.size);
+        offset += piece.size;
+        size -= piece.size;
+    }
+    return rc;
+}
+
+#define PIECES_ON_STACK 64
+
+int pmfs_read_in_place(struct pmfs *fs, uint64_t ino, uint64_t offset, size_t size,
+                       pmfs_read_fn *use, void *arg)
+{
+    struct iovec on_stack[PIECES_ON_STACK];
+    struct iovec *list = on_stack;
+    struct inode *inode;
+    int count;
+    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+
+    if (rc < 0)
+        return rc;
+
+    uint64_t wanted = readable(inode, offset, size);
+    uint64_t pieces_max = (wanted >> fs->block_shift) + 2;
+
+    rc = check_readable(inode);
+    if (rc == 0 && pieces_max > PIECES_ON_STACK) {
+        list = malloc(pieces_max * sizeof(*list));
+        if (!list)
+            rc = -ENOMEM;
+    }
+    if (rc == 0)
+        rc = list_pieces(fs, inode, offset, wanted, list, &count);
+    if (rc == 0)
+        rc = use(arg, list, count, wanted);
+    inode_put(inode);
+    if (list != on_stack)
+        free(list);
+    return rc;
+}
+
+/* ---- Writing ------------------------------------------------------------------- */
+
+/* A change of a file's content, in the making. */
+struct change {
+    struct pmfs *fs;
+    struct inode *inode;
+    struct minl2r_tx *tx;
+    struct map map;
+    struct inode_head head; /* as it will be */
+    bool in_place;          /* something changes that is logged, besides the head */
+};
+
+static int change_error(const struct change *change, int rc)
+{
+    return fs_library_error(rc, "data", change->inode->place.ino);
+}
+
+/* Where the last block of the file has room past the end, or NULL if there is none. */
+static int find_tail(struct change *change, const uint8_t **tail)
+{
+    uint64_t size = change->inode->place.pm->size;
+    uint32_t at = (uint32_t)(size & (change->fs->block_size - 1));
+    const void *block = NULL;
+    int rc = 0;
+
+    if (at)
+        rc = map_block(&change->map, size >> change->fs->block_shift, &block);
+    *tail = rc == 0 && block ? (const uint8_t *)block + at : NULL;
+    return rc;
+}
+
+/*
+ * Makes the bytes from the old end up to `offset`, and of the block there only, zeros.
+ * Nobody can read them before the size says so: they need no log.
+ */
+static int zero_gap(struct change *change, uint64_t offset)
+{
+    uint64_t end = change->inode->place.pm->size;
+    struct piece gap = piece_at(change->fs, end, offset > end ? offset - end : 0);
+    const uint8_t *tail;
+    int rc;
+
+    if (gap.size == 0)
+        return 0;
+    rc = find_tail(change, &tail);
+    if (rc < 0 || !tail)
+        return rc;
+    return change_error(change,
+                        minl2r_tx_write_fresh(change->tx, tail, fs_zeros, gap.size));
+}
+
+/*
+ * Writes the part of the new bytes that lies past the end of the file but in a block
+ * that it has: as in zero_gap(), no log is needed.
+ */
+static int write_tail(struct change *change, uint64_t offset, const uint8_t *bytes,
+                      uint64_t size, uint32_t *written)
+{
+    uint64_t end = change->inode->place.pm->size;
+    struct piece piece = piece_at(change->fs, offset, size);
+    const uint8_t *tail;
+    int rc;
+
+    *written = 0;
+    if (offset < end || piece.index != end >> change->fs->block_shift)
+        return 0;
+    rc = find_tail(change, &tail);
+    if (rc < 0 || !tail)
+        return rc;
+    *written = piece.size;
+    return change_error(change, minl2r_tx_write_fresh(change->tx, tail + (offset - end),
+                                                      bytes, piece.size));
+}
+
+static int write_blocks(struct change *change, uint64_t offset, const uint8_t *bytes,
+                        uint64_t size)
+{
+    int rc = 0;
+
+    while (rc == 0 && size > 0) {
+        struct piece piece = piece_at(change->fs, offset, size);
+        const uint64_t *slot;
+
+        rc = map_slot(&change->map, change->tx, piece.index, &slot);
+        if (rc < 0)
+            return rc;
+        change->head.blocks += *slot == 0;
+        rc = change_error(change, minl2r_tx_write_block(change->tx, slot, piece.at,
+                                                        bytes, piece.size));
+        change->in_place = true;
+        offset += piece.size;
+        bytes += piece.size;
+        size -= piece.size;
+    }
+    return rc;
+}
+
+/* Queues size and times, as cheaply as the rest of the change allows. */
+static int set_size_and_times(struct change *change)
+{
+    const struct pm_inode *pm = change->inode->place.pm;
+    const struct inode_head *head = &change->head;
+    int rc;
+
+    if (change->in_place || head->blocks != pm->blocks)
+        return inode_set_head(change->tx, change->inode, *head);
+    /* One word decides: the size. The times are there before it. */
+    rc = inode_set_times_fresh(change->tx, change->inode, head->mtime_ns,
+                               head->ctime_ns);
+    if (rc == 0 && head->size != pm->size)
+        rc = change_error(change, minl2r_tx_write(change->tx, &pm->size, &head->size,
+                                                  sizeof(head->size)));
+    return rc;
+}
+
+static int queue_write(struct change *change, uint64_t offset, const uint8_t *bytes,
+                       uint64_t size)
+{
+    uint64_t end = offset + size;
+    uint32_t written;
+    int rc = zero_gap(change, offset);
+
+    if (rc == 0)
+        rc = write_tail(change, offset, bytes, size, &written);
+    if (rc == 0 && written < size) {
+        rc =
+            map_reserve(&change->map, change->tx, (end - 1) >> change->fs->block_shift);
+        if (rc == 0)
+            rc =
+                write_blocks(change, offset + written, bytes + written, size - written);
+    }
+    if (rc < 0)
+        return rc;
+    change->head.blocks += change->map.added;
+    if (change->head.size < end)
+        change->head.size = end;
+    return set_size_and_times(change);
+}
+
+static int change_begin(struct change *change, struct pmfs *fs, struct inode *inode)
+{
+    int64_t now = fs_now_ns();
+    int rc;
+
+    /* The rest of an earlier truncation must not come back as content. */
+    if (inode->cut_pending) {
+        rc = orphan_finish_truncate(fs, inode);
+        if (rc < 0)
+            return rc;
+    }
+    change->fs = fs;
+    change->inode = inode;
+    change->head = inode_head(inode);
+    change->head.mtime_ns = now;
+    change->head.ctime_ns = now;
+    change->in_place = false;
+    rc = map_init(&change->map, fs, &inode->place.pm->map, inode->place.ino);
+    if (rc < 0)
+        return rc;
+    return change_error(change, minl2r_tx_begin(fs->pool, &change->tx));
+}
+
+static int write_locked(struct pmfs *fs, struct inode *inode, uint64_t offset,
+                        const void *bytes, size_t size)
+{
+    struct change change;
+    int rc;
+
+    if (offset > PMFS_FILE_SIZE_MAX || size > PMFS_FILE_SIZE_MAX - offset)
+        return -EFBIG;
+    if (size == 0)
+        return 0;
+    rc = change_begin(&change, fs, inode);
+    if (rc < 0)
+        return rc;
+    return fs_end(change.tx, queue_write(&change, offset, bytes, size));
+}
+
+int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffer,
+               size_t size, unsigned flags, size_t *done)
+{
+    struct inode *inode;
+    int rc = inode_get(fs, ino, LOCK_WRITE, &inode);
+
+    if (rc < 0)
+        return rc;
+    rc = check_readable(inode);
+    if (rc == 0)
+        rc = write_locked(fs, inode,
+                          flags & PMFS_APPEND ? inode->place.pm->size : offset, buffer,
+                          size);
+    inode_put(inode);
+    if (rc == 0)
+        *done = size;
+    return rc;
+}
+
+/* ---- Attributes ---------------------------------------------------------------- */
+
+int pmfs_getattr(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr)
+{
+    struct inode *inode;
+    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+
+    if (rc < 0)
+        return rc;
+    inode_attr(fs, inode, attr);
+    inode_put(inode);
+    return 0;
+}
+
+#define SET_ALL ((PMFS_SET_MTIME_NOW << 1) - 1)
+#define SET_TIMES                                                                      \
+    (PMFS_SET_ATIME | PMFS_SET_MTIME | PMFS_SET_CTIME | PMFS_SET_ATIME_NOW |           \
+     PMFS_SET_MTIME_NOW)
+
+static int check_set(const struct inode *inode, const struct pmfs_attr *values,
+                     unsigned mask)
+{
+    if (mask & ~(unsigned)SET_ALL)
+        return -EINVAL;
+    if (!(mask & PMFS_SET_SIZE))
+        return 0;
+    if (inode->type != S_IFREG)
+        return is_directory(inode) ? -EISDIR : -EINVAL;
+    return values->size > PMFS_FILE_SIZE_MAX ? -EFBIG : 0;
+}
+
+/* Queues a new size, its blocks included where one transaction is enough for them. */
+static int set_size(struct change *change, uint64_t size, bool *cut_pending)
+{
+    struct pmfs *fs = change->fs;
+    uint64_t old_size = change->head.size;
+    uint64_t first = blocks_of(fs, size);
+    uint64_t freed = 0;
+    bool done;
+    int rc;
+
+    change->head.size = size;
+    if (size > old_size)
+        return zero_gap(change, size);
+    if (first >= blocks_of(fs, old_size))
+        return 0;
+    change->in_place = true;
+    if (!map_cut_is_small(&change->map, first, blocks_of(fs, old_size))) {
+        *cut_pending = true;
+        if (change->inode->state == PM_STATE_ORPHAN)
+            return 0; /* mounting frees all of it */
+        return inode_set_state(change->tx, change->inode, PM_STATE_TRUNCATE);
+    }
+    rc = map_cut(&change->map, change->tx, first, &freed, &done);
+    change->head.blocks -= freed < change->head.blocks ? freed : change->head.blocks;
+    return rc;
+}
+
+/* The new times of an inode: fills the head, and answers with the access time. */
+static int64_t set_times(struct change *change, const struct pmfs_attr *values,
+                         unsigned mask)
+{
+    int64_t now = change->head.ctime_ns;
+
+    if (mask & PMFS_SET_MTIME)
+        change->head.mtime_ns = values->mtime_ns;
+    else if (!(mask & (PMFS_SET_MTIME_NOW | PMFS_SET_SIZE)))
+        change->head.mtime_ns = change->inode->place.pm->mtime_ns;
+    if (mask & PMFS_SET_CTIME)
+        change->head.ctime_ns = values->ctime_ns;
+    if (mask & PMFS_SET_ATIME)
+        return values->atime_ns;
+    return mask & PMFS_SET_ATIME_NOW ? now : change->inode->place.pm->atime_ns;
+}
+
+static int set_mode(struct change *change, uint32_t mode)
+{
+    const uint32_t *field = &change->inode->place.pm->mode;
+    uint32_t value = (*field & (uint32_t)S_IFMT) | (mode & 07777);
+
+    return change_error(change,
+                        minl2r_tx_write(change->tx, field, &value, sizeof(value)));
+}
+
+static int set_owner(struct change *change, const struct pmfs_attr *values,
+                     unsigned mask)
+{
+    const struct pm_inode *pm = change->inode->place.pm;
+    /* Both in one word. */
+    const uint32_t owner[2] = {
+        mask & PMFS_SET_UID ? values->uid : pm->uid,
+        mask & PMFS_SET_GID ? values->gid : pm->gid,
+    };
+
+    return change_error(change,
+                        minl2r_tx_write(change->tx, &pm->uid, owner, sizeof(owner)));
+}
+
+static int set_atime(struct change *change, int64_t atime_ns)
+{
+    return change_error(change,
+                        minl2r_tx_write(change->tx, &change->inode->place.pm->atime_ns,
+                                        &atime_ns, sizeof(atime_ns)));
+}
+
+static int queue_set(struct change *change, const struct pmfs_attr *values,
+                     unsigned mask, bool *cut_pending)
+{
+    unsigned owner = mask & (PMFS_SET_UID | PMFS_SET_GID);
+    bool one_word = !(mask & SET_TIMES) && (!!(mask & PMFS_SET_MODE) + !!owner +
+                                            !!(mask & PMFS_SET_SIZE)) == 1;
+    int64_t atime_ns = set_times(change, values, mask);
+    int rc = 0;
+
+    change->in_place = !one_word;
+    if (mask & PMFS_SET_SIZE)
+        rc = set_size(change, values->size, cut_pending);
+    if (rc == 0 && mask & PMFS_SET_MODE)
+        rc = set_mode(change, values->mode);
+    if (rc == 0 && owner)
+        rc = set_owner(change, values, mask);
+    if (rc == 0 && mask & (PMFS_SET_ATIME | PMFS_SET_ATIME_NOW))
+        rc = set_atime(change, atime_ns);
+    return rc < 0 ? rc : set_size_and_times(change);
+}
+
+static int set_locked(struct pmfs *fs, struct inode *inode,
+                      const struct pmfs_attr *values, unsigned mask)
+{
+    bool cut_pending = false;
+    struct change change;
+    int rc = check_set(inode, values, mask);
+
+    if (rc == 0)
+        rc = change_begin(&change, fs, inode);
+    if (rc < 0)
+        return rc;
+    rc = fs_end(change.tx, queue_set(&change, values, mask, &cut_pending));
+    if (rc < 0 || !cut_pending)
+        return rc;
+    /* The size is set; what is left of the blocks goes now, or at the next mount. */
+    inode->cut_pending = true;
+    if (inode->state == PM_STATE_USED)
+        inode_state_changed(inode, PM_STATE_TRUNCATE);
+    return orphan_finish_truncate(fs, inode);
+}
+
+int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
+                 unsigned mask, struct pmfs_attr *attr)
+{
+    struct inode *inode;
+    int rc = inode_get(fs, ino, LOCK_WRITE, &inode);
+
+    if (rc < 0)
+        return rc;
+    rc = set_locked(fs, inode, values, mask);
+    if (rc == 0 && attr)
+        inode_attr(fs, inode, attr);
+    inode_put(inode);
+    return rc;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * format.h - every byte that pmfs keeps in its pool. Twin of docs/PMFS_FORMAT.md, whose
+ * headings are these names.
+ *
+ *   struct pm_fs (the pool's root object)
+ *     states  -> block map -> one byte per inode: enum pm_state
+ *     inodes  -> block map -> struct pm_inode [block_size / 256] per block
+ *                               map -> block map -> data, struct pm_dirent's, or a
+ * target
+ *
+ * Little endian. A block is named by its offset in the pool, in bytes; 0 is none.
+ */
+#ifndef PMFS_FORMAT_H
+#define PMFS_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * A block map: a radix tree of slots, 8-byte names of blocks, block_size / 8 per node.
+ * At height 0 `root` is the slot of block 0 itself; at height h it names a node whose
+ * slots name nodes of height h - 1. A slot of 0 is a hole: no block, or none of the
+ * whole subtree.
+ */
+struct pm_map {
+    uint64_t root;
+    uint64_t height;
+};
+_Static_assert(sizeof(struct pm_map) == 16, "PMFS_FORMAT.md: pm_map");
+
+#define PM_FS_MAGIC "pmfs\r\n\032"
+#define PM_FS_FORMAT 1u
+
+struct pm_fs {
+    uint8_t magic[8];           /* PM_FS_MAGIC, written last */
+    uint32_t format;            /* PM_FS_FORMAT */
+    uint32_t inode_size;        /* bytes: 256 */
+    uint64_t features_compat;   /* unknown bits: may be written */
+    uint64_t features_ro;       /* unknown bits: may be read */
+    uint64_t features_incompat; /* unknown bits: refuse */
+    uint64_t created_ns;        /* since the epoch */
+    uint64_t inode_count;       /* bytes of `states`: inode numbers run below it */
+    uint64_t reserved0;
+    struct pm_map states;
+    struct pm_map inodes; /* sparse: blocks come with the first inode in them */
+    uint64_t reserved[20];
+};
+_Static_assert(offsetof(struct pm_fs, inode_count) == 48, "PMFS_FORMAT.md: pm_fs");
+_Static_assert(offsetof(struct pm_fs, states) == 64, "PMFS_FORMAT.md: pm_fs");
+_Static_assert(sizeof(struct pm_fs) == 256, "PMFS_FORMAT.md: pm_fs");
+
+/*
+ * What an inode is, apart from it in a byte of its own: the library keeps transactions
+ * apart by bytes, so that no two of them meet here, and mounting finds unfinished work
+ * by reading one byte per inode.
+ */
+enum pm_state {
+    PM_STATE_FREE = 0,
+    PM_STATE_USED = 1,
+    PM_STATE_ORPHAN = 2, /* no name: to be freed once nobody uses it, or by mounting */
+    PM_STATE_TRUNCATE = 3, /* used, and blocks past its end are still to be freed */
+};
+
+#define PM_INODE_SIZE 256u
+#define PM_ROOT_INO 1u
+
+struct pm_inode {
+    uint64_t size; /* bytes; of a directory a multiple of block_size */
+    int64_t mtime_ns;
+    int64_t ctime_ns;
+    uint64_t blocks; /* that `map` holds, nodes included */
+    struct pm_map map;
+    uint32_t mode; /* as st_mode */
+    uint32_t nlink;
+    uint32_t uid;
+    uint32_t gid;
+    /* Second line: what seldom changes. */
+    int64_t atime_ns;
+    int64_t btime_ns;    /* when it was made */
+    uint64_t rdev;       /* of devices */
+    uint64_t parent;     /* of directories: the inode number of the parent */
+    uint64_t xattr;      /* block of extended attributes; 0: none (format 1: always) */
+    uint32_t generation; /* counts how often the number was used; stays when freed */
+    uint32_t flags;      /* format 1: 0 */
+    uint64_t reserved0[2];
+    uint64_t reserved1[16];
+};
+_Static_assert(offsetof(struct pm_inode, map) == 32, "PMFS_FORMAT.md: pm_inode");
+_Static_assert(offsetof(struct pm_inode, uid) == 56, "PMFS_FORMAT.md: pm_inode");
+_Static_assert(offsetof(struct pm_inode, atime_ns) == 64, "PMFS_FORMAT.md: pm_inode");
+_Static_assert(offsetof(struct pm_inode, reserved1) == 128, "PMFS_FORMAT.md: pm_inode");
+_Static_assert(sizeof(struct pm_inode) == PM_INODE_SIZE, "PMFS_FORMAT.md: pm_inode");
+
+/* What is written when an inode is made; the rest keeps whatever it was. */
+#define PM_INODE_USED_SIZE offsetof(struct pm_inode, reserved1)
+
+/*
+ * A directory entry, live or free. The entries of a block fill it exactly; live ones
+ * never move. `name` is not terminated.
+ */
+struct pm_dirent {
+    uint64_t ino;      /* 0: free */
+    uint32_t size;     /* bytes, of the whole entry: a multiple of 16 */
+    uint16_t reserved; /* 0 */
+    uint8_t name_size; /* bytes; 1 to 255 in a live entry */
+    uint8_t type;      /* st_mode >> 12 of the inode */
+    char name[];
+};
+_Static_assert(sizeof(struct pm_dirent) == 16, "PMFS_FORMAT.md: pm_dirent");
+
+#define PM_DIRENT_UNIT 16u
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fs.h - the mounted filesystem, and what every module of it uses.
+ *
+ * Locks, in the order in which they are taken:
+ *
+ *   1. rename_lock        renames that move between directories, one at a time
+ *   2. inode.lock         directories before what is in them: an ancestor first; of two
+ *                         that are neither's ancestor the lower number first; what is
+ * no directory last, by number. Two unrelated directories are locked at once under
+ * rename_lock or their common parent's lock only.
+ *   3. table.grow_lock    the shape of the inode table
+ *   4. shard.lock         one part of the inode cache; nothing is taken under it but 5
+ *                         and, when an inode is read in, grow_lock for reading
+ *   5. table.free_lock    which inode numbers are free
+ *
+ * Locks 1 to 3 are held from the first read until the transaction has committed:
+ * isolation is ours, atomicity the library's. grow_lock is taken for writing only by
+ * who holds no shard.
+ */
+#ifndef PMFS_FS_H
+#define PMFS_FS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "include/pmfs.h"
+#include "pmfs-proto/core/format.h"
+
+struct inode_cache;
+struct inode_table;
+
+struct pmfs {
+    struct minl2r_pool *pool;
+    const struct pm_fs *pm;
+    uint64_t block_count; /* of the pool: nothing can have more */
+    uint32_t block_size;
+    uint32_t block_shift;
+    uint32_t map_shift;  /* log2 of slots per node */
+    uint32_t map_height; /* the greatest that a map can need */
+    uint32_t flags;      /* enum pmfs_mount_flags */
+    uint64_t hash_seed;  /* of names in DRAM: nobody outside can make them collide */
+    uint64_t id;         /* from the pool's uuid */
+    struct inode_table *table;
+    struct inode_cache *cache;
+    pthread_mutex_t rename_lock;
+    struct pmfs_recovery recovery;
+};
+
+/* Makes a filesystem of an open pool, empty or not, without the pool's file (fsck,
+ * tests). */
+int fs_format(struct minl2r_pool *pool, const struct pmfs_mkfs_options *options);
+int fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *options,
+              struct pmfs **fs);
+void fs_detach(struct pmfs *fs);
+
+/* Fills the zeroed `fs` as far as its superblock goes, after checking that. */
+int fs_open_super(struct pmfs *fs, struct minl2r_pool *pool);
+
+/* Sets this thread's message and returns -errnum: return fs_error(EUCLEAN, "..."). */
+__attribute__((format(printf, 2, 3))) int fs_error(int errnum, const char *format, ...);
+
+/*
+ * Makes of what the library answered what pmfs answers, its message included. Arguments
+ * that it refuses come from the medium, so they are -EUCLEAN; `what` says whose.
+ */
+int fs_library_error(int rc, const char *what, uint64_t ino);
+
+/* The time for stamps. */
+int64_t fs_now_ns(void);
+
+/* The memory of the block that a slot names, or NULL if it can name none. Not for 0. */
+const void *fs_block(const struct pmfs *fs, uint64_t offset);
+
+static inline uint64_t blocks_of(const struct pmfs *fs, uint64_t size)
+{
+    return (size + fs->block_size - 1) >> fs->block_shift;
+}
+
+/* Ends a transaction: commits it, or, if `rc` is an error, aborts it and answers with
+ * that. */
+int fs_end(struct minl2r_tx *tx, int rc);
+
+/* Zeros to write from, and to read holes from. */
+#define FS_ZEROS_SIZE 65536u
+extern const uint8_t fs_zeros[FS_ZEROS_SIZE];
+
+#endif

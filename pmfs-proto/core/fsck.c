@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fsck.c - a read-only verifier. Everything reachable is claimed once, in a bitmap of
+ * blocks: a second claim is a finding and leads no further. So each block is read once,
+ * whatever the medium says, and the time is bounded by the size of the pool.
+ *
+ *   1. the pool, by the library; the superblock
+ *   2. the inode table: its maps, its states
+ *   3. each inode: its fields, its block map, and, of a directory, the entries
+ *   4. names against link counts; directories against the root
+ *   5. allocated blocks against claimed ones
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "pmfs-proto/core/dir.h"
+#include "pmfs-proto/core/map.h"
+#include "pmfs-proto/core/view.h"
+
+/* What is found about an inode, besides what it says itself. */
+struct known {
+    uint32_t names;       /* entries that name it */
+    uint32_t directories; /* of a directory: entries in it that name one */
+    uint64_t parent;      /* of a directory: where its name is; 0: none found */
+    uint64_t walk;        /* of a directory: the walk to the root that came by last */
+};
+
+struct fsck {
+    struct pmfs fs;
+    pmfs_fsck_fn *found;
+    void *arg;
+    struct pmfs_fsck_summary sum;
+    uint64_t *claimed; /* one bit per block */
+    uint64_t inode_count;
+    struct known *known; /* [inode_count] */
+    struct map states;
+    struct map inodes;
+
+    /* The names of the directory being read, by hash. */
+    uint64_t *hashes;
+    uint64_t hash_count;
+    uint64_t hash_capacity;
+};
+
+__attribute__((format(printf, 2, 3))) static void report(struct fsck *fsck,
+                                                         const char *format, ...)
+{
+    char what[320];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    fsck->sum.findings++;
+    if (fsck->found)
+        fsck->found(fsck->arg, what);
+}
+
+static void library_found(void *arg, const char *what)
+{
+    report(arg, "pool: %s", what);
+}
+
+/* ---- Blocks -------------------------------------------------------------------- */
+
+static bool is_claimed(const struct fsck *fsck, uint64_t offset)
+{
+    uint64_t index = view_block_index(fsck->fs.pool, offset);
+
+    return fsck->claimed[index / 64] >> (index % 64) & 1;
+}
+
+/* Claims a block for `ino` (0: the inode table). False if it cannot have it. */
+static bool claim(struct fsck *fsck, uint64_t offset, uint64_t ino)
+{
+    uint64_t index;
+
+    if (!fs_block(&fsck->fs, offset)) {
+        report(fsck,
+               "inode %" PRIu64 ": block map: 0x%" PRIx64 " is no block of the pool",
+               ino, offset);
+        return false;
+    }
+    if (is_claimed(fsck, offset)) {
+        report(fsck, "inode %" PRIu64 ": block map: block 0x%" PRIx64 " is used twice",
+               ino, offset);
+        return false;
+    }
+    if (!view_is_allocated(fsck->fs.pool, offset))
+        report(fsck,
+               "inode %" PRIu64 ": block map: block 0x%" PRIx64 " is not allocated",
+               ino, offset);
+    index = view_block_index(fsck->fs.pool, offset);
+    fsck->claimed[index / 64] |= (uint64_t)1 << (index % 64);
+    fsck->sum.blocks_used++;
+    return true;
+}
+
+/* A walk over a block map that claims all of it. */
+struct walk {
+    struct fsck *fsck;
+    uint64_t ino;
+    uint64_t limit;  /* blocks from here on should not be */
+    uint64_t blocks; /* claimed, nodes included */
+    uint64_t data;   /* claimed below `limit` */
+    uint64_t beyond; /* claimed from `limit` on */
+    /* Of each level: the node, its next slot, and the index of its first block. */
+    const uint64_t *node[MAP_HEIGHT_MAX + 1];
+    uint32_t next[MAP_HEIGHT_MAX + 1];
+    uint64_t base[MAP_HEIGHT_MAX + 1];
+    /* For each data block below `limit`; NULL: nothing. */
+    void (*visit)(struct walk *walk, uint64_t index, const void *block);
+};
+
+static void walk_data(struct walk *walk, uint64_t offset, uint64_t index)
+{
+    if (!claim(walk->fsck, offset, walk->ino))
+        return;
+    walk->blocks++;
+    if (index >= walk->limit) {
+        walk->beyond++;
+        return;
+    }
+    walk->data++;
+    if (walk->visit)
+        walk->visit(walk, index, fs_block(&walk->fsck->fs, offset));
+}
+
+static void walk_enter(struct walk *walk, uint32_t level, uint64_t offset,
+                       uint64_t base)
+{
+    walk->node[level] = NULL;
+    if (!claim(walk->fsck, offset, walk->ino))
+        return;
+    walk->blocks++;
+    walk->node[level] = fs_block(&walk->fsck->fs, offset);
+    walk->next[level] = 0;
+    walk->base[level] = base;
+}
+
+static void walk_nodes(struct walk *walk, uint32_t height)
+{
+    const struct pmfs *fs = &walk->fsck->fs;
+    uint32_t level = height;
+
+    while (level <= height) {
+        if (!walk->node[level] || walk->next[level] >> fs->map_shift) {
+            level++;
+            continue;
+        }
+        uint32_t number = walk->next[level]++;
+        uint64_t offset = walk->node[level][number];
+        uint64_t base =
+            walk->base[level] + ((uint64_t)number << (fs->map_shift * (level - 1)));
+
+        if (!offset)
+            continue;
+        if (level == 1)
+            walk_data(walk, offset, base);
+        else
+            walk_enter(walk, --level, offset, base);
+    }
+}
+
+static void walk_map(struct walk *walk, const struct pm_map *pm)
+{
+    if (pm->height > walk->fsck->fs.map_height) {
+        report(walk->fsck, "inode %" PRIu64 ": block map: height %" PRIu64 " above %u",
+               walk->ino, pm->height, walk->fsck->fs.map_height);
+        return;
+    }
+    if (!pm->root)
+        return;
+    if (pm->height == 0) {
+        walk_data(walk, pm->root, 0);
+        return;
+    }
+    walk_enter(walk, (uint32_t)pm->height, pm->root, 0);
+    walk_nodes(walk, (uint32_t)pm->height);
+}
+
+/* ---- The inode table ----------------------------------------------------------- */
+
+static void walk_table(struct fsck *fsck, const struct pm_map *pm, uint64_t limit,
+                       const char *what)
+{
+    struct walk walk = {.fsck = fsck, .limit = limit};
+
+    walk_map(&walk, pm);
+    if (walk.beyond)
+        report(fsck, "inode table: %s: %" PRIu64 " blocks past the end", what,
+               walk.beyond);
+}
+
+static int read_table(struct fsck *fsck)
+{
+    struct pmfs *fs = &fsck->fs;
+    const struct pm_fs *pm = fs->pm;
+    uint64_t count = pm->inode_count;
+
+    if (count == 0 || count % fs->block_size ||
+        count >> fs->block_shift > fs->block_count) {
+        report(fsck, "superblock: %" PRIu64 " inodes", count);
+        return -EUCLEAN;
+    }
+    walk_table(fsck, &pm->states, count >> fs->block_shift, "states");
+    walk_table(fsck, &pm->inodes, count / (fs->block_size / PM_INODE_SIZE), "inodes");
+    if (map_init(&fsck->states, fs, &pm->states, 0) < 0 ||
+        map_init(&fsck->inodes, fs, &pm->inodes, 0) < 0)
+        return -EUCLEAN;
+    fsck->known = calloc(count, sizeof(*fsck->known));
+    if (!fsck->known)
+        return fs_error(ENOMEM, "out of memory for %" PRIu64 " inodes", count);
+    fsck->inode_count = count;
+    return 0;
+}
+
+/* The state of an inode; free, where it cannot be read. */
+static uint8_t state_of(struct fsck *fsck, uint64_t ino)
+{
+    const struct pmfs *fs = &fsck->fs;
+    const void *block;
+
+    if (ino >= fsck->inode_count ||
+        map_block(&fsck->states, ino >> fs->block_shift, &block) < 0 || !block)
+        return PM_STATE_FREE;
+    return ((const uint8_t *)block)[ino & (fs->block_size - 1)];
+}
+
+/* An inode whose state is not free, or NULL. */
+static const struct pm_inode *inode_of(struct fsck *fsck, uint64_t ino)
+{
+    uint32_t per_block = fsck->fs.block_size / PM_INODE_SIZE;
+    const void *block;
+
+    if (state_of(fsck, ino) == PM_STATE_FREE ||
+        map_block(&fsck->inodes, ino / per_block, &block) < 0 || !block)
+        return NULL;
+    return (const struct pm_inode *)block + ino % per_block;
+}
+
+/* ---- Directories --------------------------------------------------------------- */
+
+static void add_hash(struct fsck *fsck, uint64_t hash)
+{
+    if (fsck->hash_count == fsck->hash_capacity) {
+        uint64_t capacity = fsck->hash_capacity ? fsck->hash_capacity * 2 : 256;
+        uint64_t *hashes = realloc(fsck->hashes, capacity * sizeof(*hashes));
+
+        if (!hashes)
+            return; /* then equal names stay unseen */
+        fsck->hashes = hashes;
+        fsck->hash_capacity = capacity;
+    }
+    fsck->hashes[fsck->hash_count++] = hash;
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void check_equal_names(struct fsck *fsck, uint64_t dir)
+{
+    uint64_t equal = 0;
+
+    if (fsck->hash_count == 0)
+        return;
+    qsort(fsck->hashes, fsck->hash_count, sizeof(*fsck->hashes), compare_hashes);
+    for (uint64_t i = 1; i < fsck->hash_count; i++)
+        equal += fsck->hashes[i] == fsck->hashes[i - 1];
+    if (equal)
+        report(fsck, "directory %" PRIu64 ": %" PRIu64 " names come twice", dir, equal);
+}
+
+/* Counts a directory's name; the directory must say the same. */
+static void check_subdirectory(struct fsck *fsck, uint64_t dir, uint64_t ino,
+                               const struct pm_inode *pm)
+{
+    if (fsck->known[ino].parent)
+        report(fsck,
+               "directory %" PRIu64 " has a second name in %" PRIu64
+               ", besides that in %" PRIu64,
+               ino, dir, fsck->known[ino].parent);
+    else
+        fsck->known[ino].parent = dir;
+    fsck->known[dir].directories++;
+    if (pm->parent != dir)
+        report(fsck,
+               "directory %" PRIu64 " is in %" PRIu64 ", but its parent is %" PRIu64,
+               ino, dir, pm->parent);
+}
+
+static void check_entry(struct fsck *fsck, uint64_t dir, const struct pm_dirent *entry)
+{
+    const struct pm_inode *pm = inode_of(fsck, entry->ino);
+
+    add_hash(fsck, XXH3_64bits(entry->name, entry->name_size));
+    if (!pm) {
+        report(fsck,
+               "directory %" PRIu64 ": \"%.*s\" names inode %" PRIu64 ", which is free",
+               dir, entry->name_size, entry->name, entry->ino);
+        return;
+    }
+    fsck->known[entry->ino].names++;
+    if (entry->type != (uint8_t)(pm->mode >> 12))
+        report(fsck,
+               "directory %" PRIu64 ": \"%.*s\" has type %u, inode %" PRIu64 " has %u",
+               dir, entry->name_size, entry->name, entry->type, entry->ino,
+               (pm->mode & S_IFMT) >> 12);
+    if (S_ISDIR(pm->mode))
+        check_subdirectory(fsck, dir, entry->ino, pm);
+}
+
+static void visit_directory(struct walk *walk, uint64_t index, const void *block)
+{
+    struct fsck *fsck = walk->fsck;
+    const struct pm_dirent *entry;
+
+    for (uint32_t at = 0; at < fsck->fs.block_size; at += entry->size) {
+        entry = dir_entry_at(&fsck->fs, block, at);
+        if (!entry) {
+            report(fsck,
+                   "directory %" PRIu64 ": block %" PRIu64
+                   ": the entry at byte %" PRIu32 " is impossible",
+                   walk->ino, index, at);
+            return;
+        }
+        if (!entry->ino)
+            continue;
+        if (!dir_has_good_name(entry))
+            report(fsck,
+                   "directory %" PRIu64 ": block %" PRIu64 ": the name at byte %" PRIu32
+                   " is impossible",
+                   walk->ino, index, at);
+        check_entry(fsck, walk->ino, entry);
+    }
+}
+
+/* ---- Inodes -------------------------------------------------------------------- */
+
+static void count_inode(struct fsck *fsck, const struct pm_inode *pm, uint8_t state)
+{
+    fsck->sum.orphans += state == PM_STATE_ORPHAN;
+    fsck->sum.truncates += state == PM_STATE_TRUNCATE;
+    switch (pm->mode & S_IFMT) {
+    case S_IFREG:
+        fsck->sum.files++;
+        break;
+    case S_IFDIR:
+        fsck->sum.directories++;
+        break;
+    case S_IFLNK:
+        fsck->sum.symlinks++;
+        break;
+    default:
+        fsck->sum.others++;
+    }
+}
+
+static void check_blocks(struct fsck *fsck, const struct walk *walk,
+                         const struct pm_inode *pm, uint8_t state)
+{
+    if (walk->blocks != pm->blocks)
+        report(fsck, "inode %" PRIu64 ": has %" PRIu64 " blocks, and counts %" PRIu64,
+               walk->ino, walk->blocks, pm->blocks);
+    if (walk->beyond && state == PM_STATE_USED)
+        report(fsck, "inode %" PRIu64 ": %" PRIu64 " blocks past its end", walk->ino,
+               walk->beyond);
+    if (!S_ISREG(pm->mode) && state == PM_STATE_USED && walk->data < walk->limit)
+        report(fsck, "inode %" PRIu64 ": %" PRIu64 " blocks are missing", walk->ino,
+               walk->limit - walk->data);
+}
+
+static void check_inode(struct fsck *fsck, uint64_t ino, uint8_t state)
+{
+    const struct pm_inode *pm = inode_of(fsck, ino);
+    struct inode_place place = {.ino = ino, .pm = pm};
+    struct walk walk = {.fsck = fsck, .ino = ino};
+
+    if (!pm) {
+        report(fsck, "inode table: no block for inode %" PRIu64, ino);
+        return;
+    }
+    if (inode_check(&fsck->fs, &place, state) < 0) {
+        report(fsck, "%s", pmfs_errormsg());
+        return;
+    }
+    count_inode(fsck, pm, state);
+    walk.limit = blocks_of(&fsck->fs, pm->size);
+    if (S_ISDIR(pm->mode)) {
+        walk.visit = visit_directory;
+        fsck->hash_count = 0;
+    }
+    walk_map(&walk, &pm->map);
+    check_blocks(fsck, &walk, pm, state);
+    if (S_ISDIR(pm->mode))
+        check_equal_names(fsck, ino);
+}
+
+static void check_inodes(struct fsck *fsck)
+{
+    for (uint64_t ino = 1; ino < fsck->inode_count; ino++) {
+        uint8_t state = state_of(fsck, ino);
+
+        if (state != PM_STATE_FREE)
+            check_inode(fsck, ino, state);
+    }
+    if (state_of(fsck, PM_ROOT_INO) == PM_STATE_FREE)
+        report(fsck, "inode table: the root directory is missing");
+}
+
+/* ---- Names and the tree -------------------------------------------------------- */
+
+static void check_links(struct fsck *fsck, uint64_t ino, const struct pm_inode *pm)
+{
+    const struct known *known = &fsck->known[ino];
+    uint32_t nlink = S_ISDIR(pm->mode) ? 2 + known->directories : known->names;
+
+    if (state_of(fsck, ino) == PM_STATE_ORPHAN) {
+        if (known->names)
+            report(fsck, "inode %" PRIu64 ": an orphan, but it has %" PRIu32 " names",
+                   ino, known->names);
+        return;
+    }
+    if (known->names == 0 && ino != PM_ROOT_INO)
+        report(fsck, "inode %" PRIu64 ": lost: it has no name", ino);
+    else if (nlink != pm->nlink)
+        report(fsck,
+               "inode %" PRIu64 ": should have %" PRIu32 " links, and counts %" PRIu32,
+               ino, nlink, pm->nlink);
+}
+
+/*
+ * Do the parents of a directory lead to the root, or at least to an end, which was
+ * reported already? Each is visited once: a walk stops where another came by.
+ */
+static void check_path(struct fsck *fsck, uint64_t ino)
+{
+    uint64_t walk = ino;
+
+    while (ino != PM_ROOT_INO && fsck->known[ino].walk == 0) {
+        fsck->known[ino].walk = walk;
+        if (!fsck->known[ino].parent)
+            return;
+        ino = fsck->known[ino].parent;
+    }
+    if (ino != PM_ROOT_INO && fsck->known[ino].walk == walk)
+        report(fsck,
+               "directory %" PRIu64 ": its parents lead in a circle, not to the root",
+               ino);
+}
+
+static void check_tree(struct fsck *fsck)
+{
+    for (uint64_t ino = 1; ino < fsck->inode_count; ino++) {
+        const struct pm_inode *pm = inode_of(fsck, ino);
+
+        if (!pm)
+            continue;
+        check_links(fsck, ino, pm);
+        if (S_ISDIR(pm->mode))
+            check_path(fsck, ino);
+    }
+}
+
+/* ---- Allocation ---------------------------------------------------------------- */
+
+struct lost {
+    struct fsck *fsck;
+    uint64_t first;
+};
+
+static void visit_allocated(void *arg, uint64_t offset)
+{
+    struct lost *lost = arg;
+
+    if (is_claimed(lost->fsck, offset))
+        return;
+    if (lost->fsck->sum.blocks_lost++ == 0)
+        lost->first = offset;
+}
+
+static void check_allocation(struct fsck *fsck)
+{
+    struct lost lost = {.fsck = fsck};
+
+    view_visit_allocated(fsck->fs.pool, visit_allocated, &lost);
+    if (fsck->sum.blocks_lost)
+        report(fsck,
+               "%" PRIu64
+               " blocks are allocated but not reachable, the first is 0x%" PRIx64,
+               fsck->sum.blocks_lost, lost.first);
+}
+
+/* ---- All ----------------------------------------------------------------------- */
+
+static void claim_root_object(struct fsck *fsck)
+{
+    uint64_t offset = view_root_offset(fsck->fs.pool);
+    uint64_t end = offset + sizeof(struct pm_fs);
+
+    for (; offset < end; offset += fsck->fs.block_size)
+        claim(fsck, offset, 0);
+}
+
+static int check_all(struct fsck *fsck, struct minl2r_pool *pool)
+{
+    struct minl2r_info info;
+    int rc = fs_open_super(&fsck->fs, pool);
+
+    if (rc == -EUCLEAN)
+        report(fsck, "%s", pmfs_errormsg());
+    if (rc < 0)
+        return rc;
+    rc = fs_library_error(minl2r_pool_info(pool, &info), "info", 0);
+    if (rc < 0)
+        return rc;
+    fsck->sum.blocks_free = info.blocks_free;
+    fsck->claimed = calloc(view_block_count(pool) / 64 + 1, sizeof(*fsck->claimed));
+    if (!fsck->claimed)
+        return fs_error(ENOMEM, "out of memory");
+    claim_root_object(fsck);
+    rc = read_table(fsck);
+    if (rc < 0)
+        return rc;
+    check_inodes(fsck);
+    check_tree(fsck);
+    check_allocation(fsck);
+    return fsck->sum.findings
+               ? fs_error(EUCLEAN, "%" PRIu64 " findings", fsck->sum.findings)
+               : 0;
+}
+
+int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
+              struct pmfs_fsck_summary *summary)
+{
+    struct fsck fsck = {.found = found, .arg = arg};
+    struct minl2r_pool *pool;
+    int rc = minl2r_pool_check(path, library_found, &fsck);
+
+    if (rc < 0)
+        return fs_error(-rc, "%s", minl2r_errormsg());
+    rc = view_open(path, PMFS_LAYOUT, &pool);
+    if (rc < 0)
+        return fs_error(-rc, "%s", minl2r_errormsg());
+    rc = check_all(&fsck, pool);
+    minl2r_pool_close(pool);
+    free(fsck.claimed);
+    free(fsck.known);
+    free(fsck.hashes);
+    if (summary)
+        *summary = fsck.sum;
+    return rc;
+}

@@ -1,0 +1,1053 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * namei.c - names: each call that changes any is one transaction, of entries, link
+ * counts and inodes together.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "pmfs-proto/core/dir.h"
+#include "pmfs-proto/core/orphan.h"
+
+/* ---- What all of them do ------------------------------------------------------- */
+
+static bool is_dots(const char *name)
+{
+    return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0));
+}
+
+/* Pins and locks a directory in which something is to change. */
+static int get_parent(struct pmfs *fs, uint64_t ino, struct inode **parent)
+{
+    int rc = inode_pin(fs, ino, parent);
+
+    if (rc < 0)
+        return rc;
+    rc = dir_lock(fs, *parent, LOCK_WRITE);
+    if (rc == 0 && (*parent)->state == PM_STATE_ORPHAN) {
+        inode_unlock(*parent);
+        rc = -ENOENT; /* removed, and still in use */
+    }
+    if (rc < 0)
+        inode_unpin(*parent);
+    return rc;
+}
+
+/*
+ * Pins what an entry of a locked directory names. A directory must agree that this is
+ * where it is: so no damaged medium leads us round in circles of locks.
+ */
+static int pin_child(struct pmfs *fs, const struct inode *parent,
+                     const struct pm_dirent *entry, struct inode **child)
+{
+    uint64_t ino = parent->place.ino;
+    struct inode *found;
+    int rc = inode_pin(fs, entry->ino, &found);
+
+    if (rc == -ESTALE)
+        return fs_error(EUCLEAN,
+                        "directory %" PRIu64 ": an entry names inode %" PRIu64
+                        ", which is free",
+                        ino, entry->ino);
+    if (rc < 0)
+        return rc;
+    if (is_directory(found) && (found == parent || found->place.pm->parent != ino)) {
+        rc = fs_error(EUCLEAN,
+                      "directory %" PRIu64 ": an entry names directory %" PRIu64
+                      ", whose parent is %" PRIu64,
+                      ino, entry->ino, found->place.pm->parent);
+        inode_unpin(found);
+        return rc;
+    }
+    *child = found;
+    return 0;
+}
+
+/* The head of a directory in which a name changes. */
+static struct inode_head changed_head(const struct inode *parent, int64_t now_ns)
+{
+    struct inode_head head = inode_head(parent);
+
+    head.mtime_ns = now_ns;
+    head.ctime_ns = now_ns;
+    return head;
+}
+
+static int begin(struct pmfs *fs, struct minl2r_tx **tx)
+{
+    return fs_library_error(minl2r_tx_begin(fs->pool, tx), "begin", 0);
+}
+
+static int set_ctime(struct minl2r_tx *tx, const struct inode *inode, int64_t now_ns)
+{
+    struct inode_head head = inode_head(inode);
+
+    head.ctime_ns = now_ns;
+    return inode_set_head(tx, inode, head);
+}
+
+/* ---- Looking up ---------------------------------------------------------------- */
+
+static int answer(struct pmfs *fs, struct inode *inode, struct pmfs_attr *attr)
+{
+    int rc = inode_lock(inode, LOCK_READ);
+
+    if (rc < 0)
+        return rc;
+    inode_attr(fs, inode, attr);
+    inode_count_lookup(fs, inode);
+    inode_unlock(inode);
+    return 0;
+}
+
+static int lookup_dots(struct pmfs *fs, uint64_t ino, const char *name,
+                       struct pmfs_attr *attr)
+{
+    struct inode *inode;
+    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+
+    if (rc < 0)
+        return rc;
+
+    uint64_t found = name[1] ? inode->place.pm->parent : ino;
+    bool has_dots = is_directory(inode);
+
+    inode_put(inode);
+    if (!has_dots)
+        return -ENOTDIR;
+    rc = inode_pin(fs, found, &inode);
+    if (rc < 0)
+        return rc;
+    rc = answer(fs, inode, attr);
+    inode_unpin(inode);
+    return rc;
+}
+
+int pmfs_lookup(struct pmfs *fs, uint64_t parent_ino, const char *text,
+                struct pmfs_attr *attr)
+{
+    struct inode *parent, *child;
+    struct dir_entry entry;
+    struct name name;
+    int rc = name_init(&name, fs, text);
+
+    if (rc < 0)
+        return rc == -EINVAL ? -ENOENT : rc;
+    if (is_dots(text))
+        return lookup_dots(fs, parent_ino, text, attr);
+    rc = inode_pin(fs, parent_ino, &parent);
+    if (rc < 0)
+        return rc;
+    rc = dir_lock(fs, parent, LOCK_READ);
+    if (rc < 0)
+        goto unpin;
+    rc = dir_find(fs, parent, &name, &entry);
+    if (rc == 0)
+        rc = pin_child(fs, parent, entry.pm, &child);
+    if (rc == 0) {
+        /* Under the parent's lock: nobody can take its last name away meanwhile. */
+        rc = answer(fs, child, attr);
+        inode_unpin(child);
+    }
+    inode_unlock(parent);
+unpin:
+    inode_unpin(parent);
+    return rc;
+}
+
+void pmfs_forget(struct pmfs *fs, uint64_t ino, uint64_t count)
+{
+    struct inode *inode;
+
+    if (!(fs->flags & PMFS_COUNT_LOOKUPS) || inode_pin(fs, ino, &inode) < 0)
+        return;
+    if (inode_uncount(&inode->lookups, count) == 0)
+        orphan_reap(fs, inode);
+    inode_unpin(inode);
+}
+
+int pmfs_open(struct pmfs *fs, uint64_t ino)
+{
+    struct inode *inode;
+    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+
+    if (rc < 0)
+        return rc;
+    __atomic_add_fetch(&inode->opens, 1, __ATOMIC_SEQ_CST);
+    inode_put(inode);
+    return 0;
+}
+
+void pmfs_release(struct pmfs *fs, uint64_t ino)
+{
+    struct inode *inode;
+
+    if (inode_pin(fs, ino, &inode) < 0)
+        return;
+    if (inode_uncount(&inode->opens, 1) == 0)
+        orphan_reap(fs, inode);
+    inode_unpin(inode);
+}
+
+/* ---- Making -------------------------------------------------------------------- */
+
+struct make {
+    struct pmfs *fs;
+    struct minl2r_tx *tx;
+    struct inode *parent;
+    struct inode *child;
+    struct name name;
+    struct table_claim claim;
+    struct pm_inode pm; /* of the child */
+    struct dir_change added;
+    const char *target; /* of a symbolic link, else NULL */
+};
+
+/* Stores the target in blocks of its own, under a node if it takes several. */
+static int add_target(struct make *make)
+{
+    struct pmfs *fs = make->fs;
+    uint64_t size = make->pm.size;
+    uint64_t count = blocks_of(fs, size);
+    uint64_t nodes = count > 1;
+    uint64_t offset;
+    uint8_t *memory;
+    int rc = minl2r_tx_alloc(make->tx, nodes + count, &offset, &memory);
+
+    if (rc < 0)
+        return fs_library_error(rc, "target", make->claim.place.ino);
+    if (nodes) {
+        uint64_t *slots = (uint64_t *)(void *)memory;
+
+        memset(slots, 0, fs->block_size);
+        for (uint64_t i = 0; i < count; i++)
+            slots[i] = offset + ((1 + i) << fs->block_shift);
+    }
+    memory += nodes << fs->block_shift;
+    memcpy(memory, make->target, size);
+    memset(memory + size, 0, (count << fs->block_shift) - size);
+    make->pm.map = (struct pm_map){.root = offset, .height = nodes};
+    make->pm.blocks = nodes + count;
+    return 0;
+}
+
+/* Fills the child's inode: nobody can find it before the commit, so it is fresh. */
+static int add_inode(struct make *make)
+{
+    const struct inode_place *place = &make->claim.place;
+    int rc = make->target ? add_target(make) : 0;
+
+    if (rc < 0)
+        return rc;
+    make->pm.generation = place->pm->generation + 1;
+    rc = minl2r_tx_write_fresh(make->tx, place->pm, &make->pm, PM_INODE_USED_SIZE);
+    if (rc < 0)
+        return fs_library_error(rc, "new inode", place->ino);
+    return inode_set_state(make->tx, make->child, PM_STATE_USED);
+}
+
+static int add_name(struct make *make)
+{
+    const struct inode *parent = make->parent;
+    struct inode_head head = changed_head(parent, make->pm.ctime_ns);
+    uint32_t type = make->pm.mode & S_IFMT;
+    int rc = dir_add(make->fs, make->tx, parent, &make->name, make->claim.place.ino,
+                     type, &head, &make->added);
+
+    if (rc == 0)
+        rc = inode_set_head(make->tx, parent, head);
+    if (rc == 0 && type == S_IFDIR)
+        rc = inode_set_nlink(make->tx, parent, parent->place.pm->nlink + 1);
+    return rc;
+}
+
+static int make_transaction(struct make *make)
+{
+    struct pmfs *fs = make->fs;
+    int rc = begin(fs, &make->tx);
+
+    if (rc < 0)
+        return rc;
+    rc = table_take(fs, make->tx, &make->claim);
+    if (rc < 0)
+        return fs_end(make->tx, rc);
+    rc = inode_new(fs, &make->claim.place, make->pm.mode & S_IFMT, &make->child);
+    if (rc < 0) {
+        table_give_back(fs, &make->claim);
+        return fs_end(make->tx, rc);
+    }
+    rc = add_inode(make);
+    if (rc == 0)
+        rc = add_name(make);
+    rc = fs_end(make->tx, rc);
+    if (rc == 0) {
+        dir_apply(fs, make->parent, &make->added);
+        inode_made(make->child);
+        table_keep(fs, &make->claim);
+    } else {
+        inode_forget(fs, make->child);
+        inode_put(make->child);
+        table_give_back(fs, &make->claim);
+    }
+    return rc;
+}
+
+/* May this name be made here? */
+static int check_new(struct make *make)
+{
+    const struct inode *parent = make->parent;
+    struct dir_entry entry;
+    int rc = dir_find(make->fs, parent, &make->name, &entry);
+
+    if (rc != -ENOENT)
+        return rc < 0 ? rc : -EEXIST;
+    if (S_ISDIR(make->pm.mode) && parent->place.pm->nlink >= PMFS_LINK_MAX)
+        return -EMLINK;
+    return 0;
+}
+
+static void init_inode(struct make *make, uint32_t mode, uint64_t rdev,
+                       const struct pmfs_cred *cred)
+{
+    const struct pm_inode *parent = make->parent->place.pm;
+    int64_t now = fs_now_ns();
+    bool inherits = parent->mode & S_ISGID;
+
+    make->pm = (struct pm_inode){
+        .size = make->target ? strlen(make->target) : 0,
+        .mtime_ns = now,
+        .ctime_ns = now,
+        .mode = S_ISDIR(mode) && inherits ? mode | S_ISGID : mode,
+        .nlink = S_ISDIR(mode) ? 2 : 1,
+        .uid = cred->uid,
+        .gid = inherits ? parent->gid : cred->gid,
+        .atime_ns = now,
+        .btime_ns = now,
+        .rdev = rdev,
+        .parent = S_ISDIR(mode) ? make->parent->place.ino : 0,
+    };
+}
+
+static int make_inode(struct pmfs *fs, uint64_t parent_ino, const char *text,
+                      uint32_t mode, uint64_t rdev, const char *target, uint64_t opens,
+                      const struct pmfs_cred *cred, struct pmfs_attr *attr)
+{
+    struct make make = {.fs = fs, .target = target};
+    int rc = name_init(&make.name, fs, text);
+
+    if (rc < 0)
+        return rc;
+    if (is_dots(text))
+        return -EEXIST;
+    rc = get_parent(fs, parent_ino, &make.parent);
+    if (rc < 0)
+        return rc;
+    init_inode(&make, mode, rdev, cred);
+    rc = check_new(&make);
+    if (rc == 0)
+        rc = make_transaction(&make);
+    if (rc == 0) {
+        __atomic_store_n(&make.child->opens, opens, __ATOMIC_SEQ_CST);
+        inode_count_lookup(fs, make.child);
+        inode_attr(fs, make.child, attr);
+        inode_put(make.child);
+    }
+    inode_put(make.parent);
+    return rc;
+}
+
+int pmfs_mknod(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
+               uint64_t rdev, const struct pmfs_cred *cred, struct pmfs_attr *attr)
+{
+    if ((mode & S_IFMT) == 0)
+        mode |= S_IFREG;
+    switch (mode & S_IFMT) {
+    case S_IFCHR:
+    case S_IFBLK:
+        break;
+    case S_IFREG:
+    case S_IFIFO:
+    case S_IFSOCK:
+        rdev = 0;
+        break;
+    default:
+        return -EINVAL;
+    }
+    return make_inode(fs, parent, name, mode & (S_IFMT | 07777), rdev, NULL, 0, cred,
+                      attr);
+}
+
+int pmfs_create(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
+                const struct pmfs_cred *cred, struct pmfs_attr *attr)
+{
+    return make_inode(fs, parent, name, S_IFREG | (mode & 07777), 0, NULL, 1, cred,
+                      attr);
+}
+
+int pmfs_mkdir(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
+               const struct pmfs_cred *cred, struct pmfs_attr *attr)
+{
+    return make_inode(fs, parent, name, S_IFDIR | (mode & 07777), 0, NULL, 0, cred,
+                      attr);
+}
+
+int pmfs_symlink(struct pmfs *fs, uint64_t parent, const char *name, const char *target,
+                 const struct pmfs_cred *cred, struct pmfs_attr *attr)
+{
+    if (!*target)
+        return -EINVAL;
+    if (strnlen(target, PMFS_SYMLINK_MAX + 1) > PMFS_SYMLINK_MAX)
+        return -ENAMETOOLONG;
+    return make_inode(fs, parent, name, S_IFLNK | 0777, 0, target, 0, cred, attr);
+}
+
+/* ---- Linking ------------------------------------------------------------------- */
+
+static int link_transaction(struct pmfs *fs, const struct inode *parent,
+                            const struct inode *inode, const struct name *name)
+{
+    int64_t now = fs_now_ns();
+    struct inode_head head = changed_head(parent, now);
+    struct dir_change added;
+    struct minl2r_tx *tx;
+    int rc = begin(fs, &tx);
+
+    if (rc < 0)
+        return rc;
+    rc = dir_add(fs, tx, parent, name, inode->place.ino, inode->type, &head, &added);
+    if (rc == 0)
+        rc = inode_set_head(tx, parent, head);
+    if (rc == 0)
+        rc = inode_set_nlink(tx, inode, inode->place.pm->nlink + 1);
+    if (rc == 0)
+        rc = set_ctime(tx, inode, now);
+    rc = fs_end(tx, rc);
+    if (rc == 0)
+        dir_apply(fs, parent, &added);
+    return rc;
+}
+
+static int link_locked(struct pmfs *fs, const struct inode *parent, struct inode *inode,
+                       const struct name *name, struct pmfs_attr *attr)
+{
+    struct dir_entry entry;
+    int rc = dir_find(fs, parent, name, &entry);
+
+    if (rc != -ENOENT)
+        return rc < 0 ? rc : -EEXIST;
+    if (inode->state == PM_STATE_ORPHAN)
+        return -ENOENT;
+    if (inode->place.pm->nlink >= PMFS_LINK_MAX)
+        return -EMLINK;
+    rc = link_transaction(fs, parent, inode, name);
+    if (rc == 0) {
+        inode_count_lookup(fs, inode);
+        inode_attr(fs, inode, attr);
+    }
+    return rc;
+}
+
+int pmfs_link(struct pmfs *fs, uint64_t ino, uint64_t parent_ino, const char *text,
+              struct pmfs_attr *attr)
+{
+    struct inode *parent, *inode;
+    struct name name;
+    int rc = name_init(&name, fs, text);
+
+    if (rc < 0)
+        return rc;
+    if (is_dots(text))
+        return -EEXIST;
+    rc = inode_pin(fs, ino, &inode);
+    if (rc < 0)
+        return rc;
+    rc = is_directory(inode) ? -EPERM : get_parent(fs, parent_ino, &parent);
+    if (rc < 0)
+        goto unpin;
+    rc = inode_lock(inode, LOCK_WRITE);
+    if (rc == 0) {
+        rc = link_locked(fs, parent, inode, &name, attr);
+        inode_unlock(inode);
+    }
+    inode_put(parent);
+unpin:
+    inode_unpin(inode);
+    return rc;
+}
+
+/* ---- Removing ------------------------------------------------------------------ */
+
+/* Queues the loss of one name of `inode`. *state is what it will be. */
+static int drop_name(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
+                     int64_t now_ns, enum pm_state *state)
+{
+    uint32_t nlink = inode->place.pm->nlink;
+    int rc;
+
+    *state = inode->state;
+    if (is_directory(inode) || nlink <= 1)
+        return orphan_unlink(fs, tx, inode, now_ns, state);
+    rc = inode_set_nlink(tx, inode, nlink - 1);
+    return rc < 0 ? rc : set_ctime(tx, inode, now_ns);
+}
+
+static int remove_transaction(struct pmfs *fs, struct inode *parent,
+                              struct inode *child, const struct name *name,
+                              const struct dir_entry *entry)
+{
+    int64_t now = fs_now_ns();
+    struct dir_change removed;
+    enum pm_state state;
+    struct minl2r_tx *tx;
+    int rc = begin(fs, &tx);
+
+    if (rc < 0)
+        return rc;
+    rc = dir_remove(fs, tx, parent, name, entry, NULL, &removed);
+    if (rc == 0)
+        rc = inode_set_head(tx, parent, changed_head(parent, now));
+    if (rc == 0 && is_directory(child))
+        rc = inode_set_nlink(tx, parent, parent->place.pm->nlink - 1);
+    if (rc == 0)
+        rc = drop_name(fs, tx, child, now, &state);
+    rc = fs_end(tx, rc);
+    if (rc == 0) {
+        dir_apply(fs, parent, &removed);
+        orphan_unlinked(fs, child, state);
+    }
+    return rc;
+}
+
+/* Locks for removal, with the index of a directory. -ENOTEMPTY. */
+static int lock_victim(struct pmfs *fs, struct inode *victim)
+{
+    int rc;
+
+    if (!is_directory(victim))
+        return inode_lock(victim, LOCK_WRITE);
+    rc = dir_lock(fs, victim, LOCK_WRITE);
+    if (rc < 0 || dir_is_empty(victim))
+        return rc;
+    inode_unlock(victim);
+    return -ENOTEMPTY;
+}
+
+static int remove_locked(struct pmfs *fs, struct inode *parent, const struct name *name,
+                         bool directory, struct inode **child)
+{
+    struct dir_entry entry;
+    int rc = dir_find(fs, parent, name, &entry);
+
+    if (rc == 0)
+        rc = pin_child(fs, parent, entry.pm, child);
+    if (rc < 0)
+        return rc;
+    if (directory != is_directory(*child))
+        rc = directory ? -ENOTDIR : -EISDIR;
+    if (rc == 0)
+        rc = lock_victim(fs, *child);
+    if (rc == 0) {
+        rc = remove_transaction(fs, parent, *child, name, &entry);
+        inode_unlock(*child);
+    }
+    if (rc < 0)
+        inode_unpin(*child);
+    return rc;
+}
+
+static int remove_name(struct pmfs *fs, uint64_t parent_ino, const char *text,
+                       bool directory)
+{
+    struct inode *parent, *child;
+    struct name name;
+    int rc = name_init(&name, fs, text);
+
+    if (rc == 0)
+        rc = get_parent(fs, parent_ino, &parent);
+    if (rc < 0)
+        return rc;
+    rc = remove_locked(fs, parent, &name, directory, &child);
+    inode_put(parent);
+    if (rc < 0)
+        return rc;
+    orphan_reap(fs, child);
+    inode_unpin(child);
+    return 0;
+}
+
+int pmfs_unlink(struct pmfs *fs, uint64_t parent, const char *name)
+{
+    return is_dots(name) ? -EISDIR : remove_name(fs, parent, name, false);
+}
+
+int pmfs_rmdir(struct pmfs *fs, uint64_t parent, const char *name)
+{
+    if (is_dots(name))
+        return name[1] ? -ENOTEMPTY : -EINVAL;
+    return remove_name(fs, parent, name, true);
+}
+
+/* ---- Renaming ------------------------------------------------------------------ */
+
+/* One side of a rename: a name in a directory, and what it names. */
+struct side {
+    struct inode *parent;
+    struct name name;
+    struct dir_entry entry;
+    struct inode *inode;    /* NULL: none */
+    struct inode_head head; /* of the parent, as it will be */
+    uint32_t nlink;         /* likewise */
+    struct dir_change change;
+};
+
+struct rename {
+    struct pmfs *fs;
+    struct side from, to;
+    unsigned flags;
+    bool one_parent;
+    enum pm_state victim_state;
+};
+
+/*
+ * Is `ancestor` the directory `ino` or above it? With rename_lock, so that nothing
+ * above moves.
+ */
+static int is_above(struct pmfs *fs, uint64_t ancestor, uint64_t ino, bool *above)
+{
+    uint64_t steps = table_used(fs);
+
+    *above = false;
+    for (; ino != ancestor && ino != PM_ROOT_INO; steps--) {
+        struct inode *inode;
+        int rc;
+
+        if (steps == 0)
+            return fs_error(EUCLEAN,
+                            "directory %" PRIu64 ": its parents lead in a circle", ino);
+        rc = inode_pin(fs, ino, &inode);
+        if (rc == -ESTALE)
+            return 0; /* above a removed directory */
+        if (rc < 0)
+            return rc;
+        bool climbs = is_directory(inode);
+        ino = inode->place.pm->parent;
+        inode_unpin(inode);
+        if (!climbs)
+            return 0;
+    }
+    *above = ino == ancestor;
+    return 0;
+}
+
+/* Locks two directories in the order of fs.h. */
+static int lock_parents(struct pmfs *fs, struct inode *a, struct inode *b)
+{
+    bool b_first;
+    int rc = is_above(fs, b->place.ino, a->place.ino, &b_first);
+    bool a_first = false;
+
+    if (rc == 0 && !b_first)
+        rc = is_above(fs, a->place.ino, b->place.ino, &a_first);
+    if (rc < 0)
+        return rc;
+    if (b_first || (!a_first && b->place.ino < a->place.ino)) {
+        struct inode *swapped = a;
+
+        a = b;
+        b = swapped;
+    }
+    rc = dir_lock(fs, a, LOCK_WRITE);
+    if (rc < 0)
+        return rc;
+    rc = dir_lock(fs, b, LOCK_WRITE);
+    if (rc < 0)
+        inode_unlock(a);
+    return rc;
+}
+
+static int find_side(struct rename *rename, struct side *side)
+{
+    int rc;
+
+    if (side->parent->state == PM_STATE_ORPHAN)
+        return -ENOENT;
+    rc = dir_find(rename->fs, side->parent, &side->name, &side->entry);
+    if (rc == 0)
+        rc = pin_child(rename->fs, side->parent, side->entry.pm, &side->inode);
+    return rc;
+}
+
+static int find_both(struct rename *rename)
+{
+    int rc = find_side(rename, &rename->from);
+
+    if (rc == 0)
+        rc = find_side(rename, &rename->to);
+    else
+        return rc;
+    if (rc == -ENOENT && rename->to.parent->state != PM_STATE_ORPHAN)
+        rc = rename->flags & PMFS_RENAME_EXCHANGE ? -ENOENT : 0;
+    return rc;
+}
+
+/* A directory may not come to lie in itself. With rename_lock. */
+static int check_loops(struct rename *rename)
+{
+    const struct inode *from = rename->from.inode, *to = rename->to.inode;
+    bool above = false;
+    int rc = 0;
+
+    if (is_directory(from))
+        rc =
+            is_above(rename->fs, from->place.ino, rename->to.parent->place.ino, &above);
+    if (rc < 0 || above)
+        return rc < 0 ? rc : -EINVAL;
+    if (to && is_directory(to))
+        rc =
+            is_above(rename->fs, to->place.ino, rename->from.parent->place.ino, &above);
+    if (rc < 0 || !above)
+        return rc;
+    return rename->flags & PMFS_RENAME_EXCHANGE ? -EINVAL : -ENOTEMPTY;
+}
+
+static int check_types(const struct rename *rename)
+{
+    const struct inode *from = rename->from.inode, *to = rename->to.inode;
+
+    if (!to)
+        return 0;
+    if (rename->flags & PMFS_RENAME_NOREPLACE)
+        return -EEXIST;
+    if (rename->flags & PMFS_RENAME_EXCHANGE || is_directory(from) == is_directory(to))
+        return 0;
+    return is_directory(from) ? -ENOTDIR : -EISDIR;
+}
+
+static bool goes_first(const struct inode *a, const struct inode *b)
+{
+    if (is_directory(a) != is_directory(b))
+        return is_directory(a);
+    return a->place.ino < b->place.ino;
+}
+
+/* Locks what is moved and what is replaced or exchanged. */
+static int lock_children(struct rename *rename)
+{
+    struct inode *from = rename->from.inode, *to = rename->to.inode;
+    bool replaces = to && !(rename->flags & PMFS_RENAME_EXCHANGE);
+    bool from_first = !to || goes_first(from, to);
+    int rc = 0;
+
+    if (from_first)
+        rc = inode_lock(from, LOCK_WRITE);
+    if (rc < 0 || !to)
+        return rc;
+    rc = replaces ? lock_victim(rename->fs, to) : inode_lock(to, LOCK_WRITE);
+    if (rc < 0 && from_first)
+        inode_unlock(from);
+    if (rc < 0 || from_first)
+        return rc;
+    rc = inode_lock(from, LOCK_WRITE);
+    if (rc < 0)
+        inode_unlock(to);
+    return rc;
+}
+
+/* The link counts of the parents: each has one from every directory in it. */
+static int count_links(struct rename *rename)
+{
+    struct side *from = &rename->from, *to = &rename->to;
+    uint32_t leaves = is_directory(from->inode);
+    uint32_t replaced = to->inode && is_directory(to->inode);
+    uint32_t comes_back = rename->flags & PMFS_RENAME_EXCHANGE ? replaced : 0;
+
+    from->nlink = from->parent->place.pm->nlink - leaves + comes_back;
+    to->nlink = to->parent->place.pm->nlink + leaves - replaced;
+    if (rename->one_parent) {
+        from->nlink += leaves - replaced;
+        return 0;
+    }
+    if ((leaves > replaced && to->nlink > PMFS_LINK_MAX) ||
+        (comes_back > leaves && from->nlink > PMFS_LINK_MAX))
+        return -EMLINK;
+    return 0;
+}
+
+static int queue_entries(struct rename *rename, struct minl2r_tx *tx)
+{
+    struct side *from = &rename->from, *to = &rename->to;
+    const struct inode *moved = from->inode;
+    struct inode_head *head = rename->one_parent ? &from->head : &to->head;
+    int rc;
+
+    if (to->inode)
+        rc = dir_replace(tx, to->parent, &to->entry, moved->place.ino, moved->type);
+    else
+        rc = dir_add(rename->fs, tx, to->parent, &to->name, moved->place.ino,
+                     moved->type, head, &to->change);
+    if (rc < 0)
+        return rc;
+    if (rename->flags & PMFS_RENAME_EXCHANGE)
+        return dir_replace(tx, from->parent, &from->entry, to->inode->place.ino,
+                           to->inode->type);
+    return dir_remove(rename->fs, tx, from->parent, &from->name, &from->entry,
+                      rename->one_parent ? &to->change : NULL, &from->change);
+}
+
+static int queue_parent(struct minl2r_tx *tx, const struct side *side)
+{
+    int rc = inode_set_head(tx, side->parent, side->head);
+
+    if (rc == 0 && side->nlink != side->parent->place.pm->nlink)
+        rc = inode_set_nlink(tx, side->parent, side->nlink);
+    return rc;
+}
+
+/* What was moved to `parent` changes, too. */
+static int queue_moved(const struct rename *rename, struct minl2r_tx *tx,
+                       const struct inode *moved, const struct inode *parent,
+                       int64_t now)
+{
+    int rc = set_ctime(tx, moved, now);
+
+    if (rc == 0 && is_directory(moved) && !rename->one_parent)
+        rc = inode_set_parent(tx, moved, parent->place.ino);
+    return rc;
+}
+
+static int queue_rename(struct rename *rename, struct minl2r_tx *tx)
+{
+    struct side *from = &rename->from, *to = &rename->to;
+    int64_t now = fs_now_ns();
+    int rc;
+
+    from->head = changed_head(from->parent, now);
+    to->head = changed_head(to->parent, now);
+    rc = queue_entries(rename, tx);
+    if (rc == 0)
+        rc = queue_parent(tx, from);
+    if (rc == 0 && !rename->one_parent)
+        rc = queue_parent(tx, to);
+    if (rc == 0)
+        rc = queue_moved(rename, tx, from->inode, to->parent, now);
+    if (rc < 0 || !to->inode)
+        return rc;
+    if (rename->flags & PMFS_RENAME_EXCHANGE)
+        return queue_moved(rename, tx, to->inode, from->parent, now);
+    return drop_name(rename->fs, tx, to->inode, now, &rename->victim_state);
+}
+
+static int rename_transaction(struct rename *rename)
+{
+    struct side *from = &rename->from, *to = &rename->to;
+    struct minl2r_tx *tx;
+    int rc = begin(rename->fs, &tx);
+
+    if (rc < 0)
+        return rc;
+    rc = fs_end(tx, queue_rename(rename, tx));
+    if (rc < 0)
+        return rc;
+    dir_apply(rename->fs, to->parent, &to->change);
+    dir_apply(rename->fs, from->parent, &from->change);
+    if (to->inode && !(rename->flags & PMFS_RENAME_EXCHANGE))
+        orphan_unlinked(rename->fs, to->inode, rename->victim_state);
+    return 0;
+}
+
+/* With both parents locked. */
+static int rename_locked(struct rename *rename)
+{
+    int rc = find_both(rename);
+
+    if (rc == 0)
+        rc = check_types(rename);
+    if (rc < 0 || rename->from.inode == rename->to.inode)
+        return rc; /* two names of one inode stay, as POSIX has it */
+    if (!rename->one_parent)
+        rc = check_loops(rename);
+    if (rc == 0)
+        rc = count_links(rename);
+    if (rc == 0)
+        rc = lock_children(rename);
+    if (rc < 0)
+        return rc;
+    rc = rename_transaction(rename);
+    inode_unlock(rename->from.inode);
+    if (rename->to.inode)
+        inode_unlock(rename->to.inode);
+    return rc;
+}
+
+static int rename_in_one(struct rename *rename)
+{
+    int rc = dir_lock(rename->fs, rename->from.parent, LOCK_WRITE);
+
+    if (rc < 0)
+        return rc;
+    rc = rename_locked(rename);
+    inode_unlock(rename->from.parent);
+    return rc;
+}
+
+static int rename_between(struct rename *rename)
+{
+    struct inode *from = rename->from.parent, *to = rename->to.parent;
+    int rc = is_directory(from) && is_directory(to) ? 0 : -ENOTDIR;
+
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&rename->fs->rename_lock);
+    rc = lock_parents(rename->fs, from, to);
+    if (rc == 0) {
+        rc = rename_locked(rename);
+        inode_unlock(from);
+        inode_unlock(to);
+    }
+    pthread_mutex_unlock(&rename->fs->rename_lock);
+    return rc;
+}
+
+/* With both parents pinned. */
+static int rename_pinned(struct rename *rename)
+{
+    struct inode *victim;
+    int rc;
+
+    rename->one_parent = rename->from.parent == rename->to.parent;
+    rc = rename->one_parent ? rename_in_one(rename) : rename_between(rename);
+    victim = rename->to.inode;
+    if (victim) {
+        orphan_reap(rename->fs, victim);
+        inode_unpin(victim);
+    }
+    if (rename->from.inode)
+        inode_unpin(rename->from.inode);
+    return rc;
+}
+
+int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new_parent,
+                const char *new_name, unsigned flags)
+{
+    struct rename rename = {.fs = fs, .flags = flags};
+    int rc;
+
+    if (flags & ~(unsigned)(PMFS_RENAME_NOREPLACE | PMFS_RENAME_EXCHANGE) ||
+        flags == (PMFS_RENAME_NOREPLACE | PMFS_RENAME_EXCHANGE))
+        return -EINVAL;
+    if (is_dots(name) || is_dots(new_name))
+        return -EINVAL;
+    rc = name_init(&rename.from.name, fs, name);
+    if (rc == 0)
+        rc = name_init(&rename.to.name, fs, new_name);
+    if (rc == 0)
+        rc = inode_pin(fs, parent, &rename.from.parent);
+    if (rc < 0)
+        return rc;
+    rc = inode_pin(fs, new_parent, &rename.to.parent);
+    if (rc == 0) {
+        rc = rename_pinned(&rename);
+        inode_unpin(rename.to.parent);
+    }
+    inode_unpin(rename.from.parent);
+    return rc;
+}
+
+/* ---- Listing ------------------------------------------------------------------- */
+
+struct listing {
+    struct pmfs *fs;
+    const struct inode *dir;
+    unsigned flags;
+    pmfs_readdir_fn *take;
+    void *arg;
+    bool refused;
+};
+
+static int offer(struct listing *listing, const struct pmfs_dirent *entry)
+{
+    if (listing->take(listing->arg, entry) == 0)
+        return 0;
+    listing->refused = true;
+    return 1;
+}
+
+/* With attributes, as far as they can be read: a damaged inode must not hide the
+ * others. */
+static int offer_with_attr(struct listing *listing, const struct pm_dirent *pm,
+                           struct pmfs_dirent *entry)
+{
+    struct pmfs_attr attr;
+    struct inode *child;
+    int rc;
+
+    if (pin_child(listing->fs, listing->dir, pm, &child) < 0)
+        return offer(listing, entry);
+    if (inode_lock(child, LOCK_READ) == 0) {
+        inode_attr(listing->fs, child, &attr);
+        inode_unlock(child);
+        entry->attr = &attr;
+    }
+    rc = offer(listing, entry);
+    if (rc == 0 && entry->attr)
+        inode_count_lookup(listing->fs, child);
+    inode_unpin(child);
+    return rc;
+}
+
+static int visit(void *arg, const struct pm_dirent *pm, uint64_t next_cookie)
+{
+    struct listing *listing = arg;
+    char name[PMFS_NAME_MAX + 1];
+    struct pmfs_dirent entry = {
+        .name = name,
+        .ino = pm->ino,
+        .mode = (uint32_t)pm->type << 12,
+        .name_size = pm->name_size,
+        .next_cookie = next_cookie,
+    };
+
+    memcpy(name, pm->name, pm->name_size);
+    name[pm->name_size] = 0;
+    return listing->flags & PMFS_READDIR_ATTR ? offer_with_attr(listing, pm, &entry)
+                                              : offer(listing, &entry);
+}
+
+static int list_dots(struct listing *listing, uint64_t *cookie)
+{
+    const struct inode *dir = listing->dir;
+    int rc = 0;
+
+    for (; rc == 0 && *cookie < DIR_COOKIE_FIRST; ++*cookie) {
+        const struct pmfs_dirent entry = {
+            .name = *cookie ? ".." : ".",
+            .ino = *cookie ? dir->place.pm->parent : dir->place.ino,
+            .mode = S_IFDIR,
+            .name_size = *cookie ? 2 : 1,
+            .next_cookie = *cookie + 1,
+        };
+
+        rc = offer(listing, &entry);
+    }
+    return rc;
+}
+
+int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
+                 pmfs_readdir_fn *take, void *arg)
+{
+    struct listing listing = {.fs = fs, .flags = flags, .take = take, .arg = arg};
+    struct inode *inode;
+    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+
+    if (rc < 0)
+        return rc;
+    listing.dir = inode;
+    rc = is_directory(inode) ? 0 : -ENOTDIR;
+    if (rc == 0)
+        rc = list_dots(&listing, &cookie);
+    if (rc == 0)
+        rc = dir_list(fs, inode, cookie, visit, &listing);
+    inode_put(inode);
+    return listing.refused ? 0 : rc;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pmfs-proto/core/orphan.h"
+
+#include <errno.h>
+
+#include "pmfs-proto/core/map.h"
+
+/* Queues the freeing of all blocks, if one transaction is enough for that. */
+static int cut_if_small(struct pmfs *fs, struct minl2r_tx *tx,
+                        const struct inode *inode, struct inode_head *head, bool *done)
+{
+    uint64_t freed = 0;
+    struct map map;
+    int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
+
+    *done = false;
+    if (rc < 0 || inode->cut_pending ||
+        !map_cut_is_small(&map, 0, blocks_of(fs, head->size)))
+        return rc;
+    rc = map_cut(&map, tx, 0, &freed, done);
+    head->blocks -= freed < head->blocks ? freed : head->blocks;
+    return rc;
+}
+
+int orphan_unlink(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
+                  int64_t now_ns, enum pm_state *state)
+{
+    struct inode_head head = inode_head(inode);
+    bool done = false;
+    int rc = 0;
+
+    head.ctime_ns = now_ns;
+    if (!inode_in_use(inode))
+        rc = cut_if_small(fs, tx, inode, &head, &done);
+    *state = done ? PM_STATE_FREE : PM_STATE_ORPHAN;
+    if (rc == 0 && !done)
+        rc = inode_set_nlink(tx, inode, 0);
+    if (rc == 0 && !done)
+        rc = inode_set_head(tx, inode, head);
+    return rc < 0 ? rc : inode_set_state(tx, inode, *state);
+}
+
+/* It is free on media: nobody can find it any more, then its number may come again. */
+static void forget_freed(struct pmfs *fs, struct inode *inode)
+{
+    uint64_t ino = inode->place.ino;
+
+    table_unuse(fs, ino);
+    inode_forget(fs, inode);
+    table_free_number(fs, ino);
+}
+
+void orphan_unlinked(struct pmfs *fs, struct inode *inode, enum pm_state state)
+{
+    inode_state_changed(inode, state);
+    if (state == PM_STATE_FREE)
+        forget_freed(fs, inode);
+}
+
+/* One transaction's worth. */
+static int cut_some(struct pmfs *fs, struct inode *inode, uint64_t first, bool *done)
+{
+    struct inode_head head = inode_head(inode);
+    struct minl2r_tx *tx;
+    uint64_t freed = 0;
+    struct map map;
+    int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
+
+    if (rc == 0)
+        rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "free", inode->place.ino);
+    if (rc < 0)
+        return rc;
+    rc = map_cut(&map, tx, first, &freed, done);
+    head.blocks -= freed < head.blocks ? freed : head.blocks;
+    if (rc == 0 && freed)
+        rc = inode_set_head(tx, inode, head);
+    return fs_end(tx, rc);
+}
+
+static int set_state(struct pmfs *fs, struct inode *inode, enum pm_state state)
+{
+    struct minl2r_tx *tx;
+    int rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "free", inode->place.ino);
+
+    return rc < 0 ? rc : fs_end(tx, inode_set_state(tx, inode, state));
+}
+
+static int cut_all(struct pmfs *fs, struct inode *inode, uint64_t first)
+{
+    bool done = false;
+    int rc = 0;
+
+    while (rc == 0 && !done)
+        rc = cut_some(fs, inode, first, &done);
+    return rc;
+}
+
+int orphan_finish_truncate(struct pmfs *fs, struct inode *inode)
+{
+    int rc = cut_all(fs, inode, blocks_of(fs, inode->place.pm->size));
+
+    if (rc == 0 && inode->state == PM_STATE_TRUNCATE) {
+        rc = set_state(fs, inode, PM_STATE_USED);
+        if (rc == 0)
+            inode_state_changed(inode, PM_STATE_USED);
+    }
+    if (rc == 0)
+        inode->cut_pending = false;
+    return rc;
+}
+
+static int free_orphan(struct pmfs *fs, struct inode *inode)
+{
+    int rc = cut_all(fs, inode, 0);
+
+    if (rc == 0)
+        rc = set_state(fs, inode, PM_STATE_FREE);
+    if (rc == 0)
+        orphan_unlinked(fs, inode, PM_STATE_FREE);
+    return rc;
+}
+
+void orphan_reap(struct pmfs *fs, struct inode *inode)
+{
+    /*
+     * Who makes an orphan sets this first and then looks for users; who stops using it
+     * does that first and then looks here: one of them sees the other.
+     */
+    if (!__atomic_load_n(&inode->is_orphan, __ATOMIC_SEQ_CST) || inode_in_use(inode))
+        return;
+    if (inode_lock(inode, LOCK_WRITE) < 0)
+        return;
+    if (inode->state == PM_STATE_ORPHAN && !inode_in_use(inode))
+        free_orphan(fs, inode);
+    inode_unlock(inode);
+}
+
+static int finish(struct pmfs *fs, uint64_t ino)
+{
+    struct inode *inode;
+    int rc = inode_get(fs, ino, LOCK_WRITE, &inode);
+
+    if (rc < 0)
+        return rc;
+    bool is_orphan = inode->state == PM_STATE_ORPHAN;
+    rc = is_orphan ? free_orphan(fs, inode) : orphan_finish_truncate(fs, inode);
+    if (rc == 0) {
+        fs->recovery.orphans += is_orphan;
+        fs->recovery.truncates += !is_orphan;
+    }
+    inode_put(inode);
+    return rc;
+}
+
+int orphan_recover(struct pmfs *fs)
+{
+    for (uint64_t ino = 1; (ino = table_next_unfinished(fs, ino)) != 0; ino++) {
+        int rc = finish(fs, ino);
+
+        /* A damaged one stays as it is, for fsck to explain: the rest can be used. */
+        if (rc < 0 && rc != -EUCLEAN)
+            return rc;
+    }
+    return 0;
+}
+
+void orphan_reap_all(struct pmfs *fs)
+{
+    for (uint64_t ino = 1; (ino = table_next_unfinished(fs, ino)) != 0; ino++)
+        finish(fs, ino);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pmfs-proto/core/table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmfs-proto/core/map.h"
+
+/* What a map of inodes can hold, whatever the block size. */
+#define INODE_COUNT_MAX ((uint64_t)1 << 36)
+
+struct inode_table {
+    pthread_rwlock_t grow_lock; /* the two maps, inode_count */
+
+    pthread_mutex_t free_lock;
+    /* One bit per number: free = !taken, and used implies taken. */
+    uint64_t *taken;
+    uint64_t *used;
+    uint64_t word_count;
+    uint64_t used_count;
+    uint64_t taken_count;
+    uint64_t next_word; /* where the search for a free number goes on */
+};
+
+static uint64_t bit_of(uint64_t ino)
+{
+    return (uint64_t)1 << (ino % 64);
+}
+
+/* ---- Places -------------------------------------------------------------------- */
+
+/* With grow_lock held. NULL in place->pm where the block of the inode is still missing.
+ */
+static int find_place(struct pmfs *fs, uint64_t ino, struct inode_place *place)
+{
+    uint32_t per_block = fs->block_size / PM_INODE_SIZE;
+    const void *block;
+    struct map map;
+    int rc = map_init(&map, fs, &fs->pm->states, 0);
+
+    if (rc == 0)
+        rc = map_block(&map, ino >> fs->block_shift, &block);
+    if (rc < 0)
+        return rc;
+    if (!block)
+        return fs_error(EUCLEAN, "inode table: no states for inode %" PRIu64, ino);
+    place->ino = ino;
+    place->state = (const uint8_t *)block + (ino & (fs->block_size - 1));
+    rc = map_init(&map, fs, &fs->pm->inodes, 0);
+    if (rc == 0)
+        rc = map_block(&map, ino / per_block, &block);
+    if (rc < 0)
+        return rc;
+    place->pm = block ? (const struct pm_inode *)block + ino % per_block : NULL;
+    return 0;
+}
+
+int table_locate(struct pmfs *fs, uint64_t ino, struct inode_place *place)
+{
+    pthread_rwlock_rdlock(&fs->table->grow_lock);
+    int rc = find_place(fs, ino, place);
+    pthread_rwlock_unlock(&fs->table->grow_lock);
+
+    if (rc == 0 && !place->pm)
+        rc = fs_error(EUCLEAN, "inode table: no block for inode %" PRIu64, ino);
+    return rc;
+}
+
+/* ---- Numbers ------------------------------------------------------------------- */
+
+static int reserve_words(struct inode_table *table, uint64_t inode_count)
+{
+    uint64_t words = inode_count / 64;
+
+    for (int i = 0; i < 2; i++) {
+        uint64_t **bits = i ? &table->used : &table->taken;
+        uint64_t *grown = realloc(*bits, words * sizeof(**bits));
+
+        if (!grown)
+            return -ENOMEM;
+        *bits = grown;
+    }
+    return 0;
+}
+
+static void add_words(struct inode_table *table, uint64_t inode_count)
+{
+    uint64_t words = inode_count / 64;
+
+    memset(table->taken + table->word_count, 0, (words - table->word_count) * 8);
+    memset(table->used + table->word_count, 0, (words - table->word_count) * 8);
+    table->word_count = words;
+}
+
+static void mark_taken(struct inode_table *table, uint64_t ino)
+{
+    table->taken[ino / 64] |= bit_of(ino);
+    table->taken_count++;
+}
+
+static void mark_used(struct inode_table *table, uint64_t ino)
+{
+    table->used[ino / 64] |= bit_of(ino);
+    table->used_count++;
+}
+
+/* A free number, now taken, or 0. */
+static uint64_t take_number(struct inode_table *table)
+{
+    uint64_t ino = 0;
+
+    pthread_mutex_lock(&table->free_lock);
+    for (uint64_t i = 0; i < table->word_count && !ino; i++) {
+        uint64_t word = (table->next_word + i) % table->word_count;
+        uint64_t free_bits = ~table->taken[word];
+
+        if (free_bits) {
+            ino = word * 64 + (uint64_t)__builtin_ctzll(free_bits);
+            mark_taken(table, ino);
+            table->next_word = word;
+        }
+        if (table->taken_count == table->word_count * 64)
+            break;
+    }
+    pthread_mutex_unlock(&table->free_lock);
+    return ino;
+}
+
+bool table_is_used(struct pmfs *fs, uint64_t ino)
+{
+    struct inode_table *table = fs->table;
+
+    pthread_mutex_lock(&table->free_lock);
+    bool used = ino / 64 < table->word_count && table->used[ino / 64] & bit_of(ino);
+    pthread_mutex_unlock(&table->free_lock);
+    return used;
+}
+
+void table_unuse(struct pmfs *fs, uint64_t ino)
+{
+    struct inode_table *table = fs->table;
+
+    pthread_mutex_lock(&table->free_lock);
+    table->used[ino / 64] &= ~bit_of(ino);
+    table->used_count--;
+    pthread_mutex_unlock(&table->free_lock);
+}
+
+void table_free_number(struct pmfs *fs, uint64_t ino)
+{
+    struct inode_table *table = fs->table;
+
+    pthread_mutex_lock(&table->free_lock);
+    table->taken[ino / 64] &= ~bit_of(ino);
+    table->taken_count--;
+    pthread_mutex_unlock(&table->free_lock);
+}
+
+uint64_t table_used(struct pmfs *fs)
+{
+    pthread_mutex_lock(&fs->table->free_lock);
+    uint64_t used = fs->table->used_count;
+    pthread_mutex_unlock(&fs->table->free_lock);
+    return used;
+}
+
+uint64_t table_free(struct pmfs *fs)
+{
+    struct inode_table *table = fs->table;
+
+    pthread_mutex_lock(&table->free_lock);
+    uint64_t free_numbers = table->word_count * 64 - table->taken_count;
+    pthread_mutex_unlock(&table->free_lock);
+    return free_numbers;
+}
+
+/* ---- Growing ------------------------------------------------------------------- */
+
+/* Adds a block of states, all free, and takes its first number. With grow_lock for
+ * writing. */
+static int add_states(struct pmfs *fs, struct minl2r_tx *tx, struct table_claim *claim)
+{
+    uint64_t count = fs->pm->inode_count;
+    uint64_t new_count = count + fs->block_size;
+    uint8_t *states;
+    struct map map;
+    int rc = new_count > INODE_COUNT_MAX ? -ENOSPC : 0;
+
+    if (rc == 0) {
+        pthread_mutex_lock(&fs->table->free_lock);
+        rc = reserve_words(fs->table, new_count);
+        pthread_mutex_unlock(&fs->table->free_lock);
+    }
+    if (rc == 0)
+        rc = map_init(&map, fs, &fs->pm->states, 0);
+    if (rc == 0)
+        rc = map_insert(&map, tx, count >> fs->block_shift, &states);
+    if (rc == 0)
+        rc = fs_library_error(
+            minl2r_tx_write(tx, &fs->pm->inode_count, &new_count, sizeof(new_count)),
+            "inode table", 0);
+    if (rc < 0)
+        return rc;
+    claim->new_count = new_count;
+    claim->place.ino = count;
+    claim->place.state = states;
+    return 0;
+}
+
+/* Adds the block of the claimed inode, unless it is there. With grow_lock for writing.
+ */
+static int add_inodes(struct pmfs *fs, struct minl2r_tx *tx, struct table_claim *claim)
+{
+    uint32_t per_block = fs->block_size / PM_INODE_SIZE;
+    uint64_t index = claim->place.ino / per_block;
+    const void *block;
+    struct map map;
+    int rc = map_init(&map, fs, &fs->pm->inodes, 0);
+
+    if (rc == 0)
+        rc = map_block(&map, index, &block);
+    if (rc == 0 && !block)
+        rc = map_insert(&map, tx, index, &block);
+    if (rc == 0)
+        claim->place.pm = (const struct pm_inode *)block + claim->place.ino % per_block;
+    return rc;
+}
+
+static int grow(struct pmfs *fs, struct minl2r_tx *tx, struct table_claim *claim)
+{
+    int rc = 0;
+
+    pthread_rwlock_wrlock(&fs->table->grow_lock);
+    claim->grows = true;
+    if (!claim->place.ino) /* another thread may have grown it meanwhile */
+        claim->place.ino = take_number(fs->table);
+    if (!claim->place.ino)
+        rc = add_states(fs, tx, claim);
+    else
+        rc = find_place(fs, claim->place.ino, &claim->place);
+    if (rc == 0)
+        rc = add_inodes(fs, tx, claim);
+    return rc;
+}
+
+int table_take(struct pmfs *fs, struct minl2r_tx *tx, struct table_claim *claim)
+{
+    int rc = 0;
+
+    *claim = (struct table_claim){.place.ino = take_number(fs->table)};
+    if (claim->place.ino) {
+        pthread_rwlock_rdlock(&fs->table->grow_lock);
+        rc = find_place(fs, claim->place.ino, &claim->place);
+        pthread_rwlock_unlock(&fs->table->grow_lock);
+    }
+    if (rc == 0 && !claim->place.pm)
+        rc = grow(fs, tx, claim);
+    if (rc < 0)
+        table_give_back(fs, claim);
+    return rc;
+}
+
+void table_keep(struct pmfs *fs, const struct table_claim *claim)
+{
+    struct inode_table *table = fs->table;
+
+    pthread_mutex_lock(&table->free_lock);
+    if (claim->new_count) {
+        add_words(table, claim->new_count);
+        mark_taken(table, claim->place.ino);
+    }
+    mark_used(table, claim->place.ino);
+    pthread_mutex_unlock(&table->free_lock);
+    if (claim->grows)
+        pthread_rwlock_unlock(&table->grow_lock);
+}
+
+void table_give_back(struct pmfs *fs, const struct table_claim *claim)
+{
+    if (claim->place.ino && !claim->new_count)
+        table_free_number(fs, claim->place.ino);
+    if (claim->grows)
+        pthread_rwlock_unlock(&fs->table->grow_lock);
+}
+
+/* ---- Life ---------------------------------------------------------------------- */
+
+static void read_states(struct inode_table *table, const uint8_t *states,
+                        uint64_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (states[i] != PM_STATE_FREE || first + i == 0) {
+            mark_taken(table, first + i);
+            mark_used(table, first + i);
+        }
+    }
+}
+
+static int read_table(struct pmfs *fs, struct inode_table *table)
+{
+    uint64_t count = fs->pm->inode_count;
+    struct map map;
+    int rc;
+
+    if (count == 0 || count > INODE_COUNT_MAX || count % fs->block_size ||
+        count >> fs->block_shift > fs->block_count)
+        return fs_error(EUCLEAN, "superblock: %" PRIu64 " inodes", count);
+    rc = map_init(&map, fs, &fs->pm->states, 0);
+    if (rc == 0 && reserve_words(table, count) < 0)
+        rc = fs_error(ENOMEM, "out of memory");
+    if (rc < 0)
+        return rc;
+    add_words(table, count);
+    for (uint64_t first = 0; first < count; first += fs->block_size) {
+        const void *states;
+
+        rc = map_block(&map, first >> fs->block_shift, &states);
+        if (rc == 0 && !states)
+            rc = fs_error(EUCLEAN, "inode table: no states for inode %" PRIu64, first);
+        if (rc < 0)
+            return rc;
+        read_states(table, states, first, fs->block_size);
+    }
+    table->used_count--; /* number 0 is none */
+    table->used[0] &= ~(uint64_t)1;
+    return 0;
+}
+
+int table_attach(struct pmfs *fs)
+{
+    struct inode_table *table = calloc(1, sizeof(*table));
+    int rc;
+
+    if (!table)
+        return fs_error(ENOMEM, "out of memory");
+    rc = read_table(fs, table);
+    pthread_rwlock_init(&table->grow_lock, NULL);
+    pthread_mutex_init(&table->free_lock, NULL);
+    fs->table = table;
+    if (rc < 0)
+        table_detach(fs);
+    return rc;
+}
+
+void table_detach(struct pmfs *fs)
+{
+    struct inode_table *table = fs->table;
+
+    pthread_rwlock_destroy(&table->grow_lock);
+    pthread_mutex_destroy(&table->free_lock);
+    free(table->taken);
+    free(table->used);
+    free(table);
+    fs->table = NULL;
+}
+
+uint64_t table_next_unfinished(struct pmfs *fs, uint64_t ino)
+{
+    struct inode_table *table = fs->table;
+    uint64_t count = table->word_count * 64;
+    const void *states = NULL;
+    struct map map;
+
+    if (map_init(&map, fs, &fs->pm->states, 0) < 0)
+        return 0;
+    for (; ino < count; ino++) {
+        uint64_t in_block = ino & (fs->block_size - 1);
+
+        if (in_block == 0 || !states) {
+            if (map_block(&map, ino >> fs->block_shift, &states) < 0 || !states)
+                return 0;
+        }
+        uint8_t state = ((const uint8_t *)states)[in_block];
+
+        if (ino && state != PM_STATE_FREE && state != PM_STATE_USED)
+            return ino;
+    }
+    return 0;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pmfs-proto/core/view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "libminl2r/alloc.h"
+#include "libminl2r/error.h"
+#include "libminl2r/pool.h"
+#include "libminl2r/recovery.h"
+
+/* Makes a private mapping writable: its pages are copied when they are first written.
+ */
+static int make_writable(struct pm *pm)
+{
+    void *base;
+
+    memcpy(&base, &pm->base, sizeof(base));
+    if (mprotect(base, pm->size, PROT_READ | PROT_WRITE) < 0)
+        return error_set(errno, "cannot make a private copy: %s", strerror(errno));
+    pm->writable = true;
+    pm->medium = MINL2R_EMULATED;
+    return 0;
+}
+
+static int attach(struct minl2r_pool *pool, const struct pm *pm, const char *layout)
+{
+    int rc = pool_attach(pool, pm, layout);
+
+    if (rc < 0)
+        return rc;
+    pool->fork_count = fork_count();
+    rc = recovery_run(pool);
+    if (rc < 0)
+        pool_detach(pool);
+    return rc;
+}
+
+int view_open(const char *path, const char *layout, struct minl2r_pool **result)
+{
+    struct minl2r_pool *pool;
+    struct pm pm;
+    int fd;
+    int rc = pool_file_open(path, NULL, false, &pm, &fd);
+
+    if (rc < 0)
+        return rc;
+    rc = make_writable(&pm);
+    if (rc < 0)
+        goto close_file;
+    pool = calloc(1, sizeof(*pool));
+    if (!pool) {
+        rc = error_set(ENOMEM, "no memory for a pool");
+        goto close_file;
+    }
+    pthread_mutex_init(&pool->root_lock, NULL);
+    pthread_mutex_init(&pool->tx_lock, NULL);
+    pool->path = strdup(path);
+    rc = pool->path ? attach(pool, &pm, layout)
+                    : error_set(ENOMEM, "no memory for a pool");
+    if (rc < 0)
+        goto free_pool;
+    pool->fd = fd;
+    *result = pool;
+    return 0;
+
+free_pool:
+    pthread_mutex_destroy(&pool->root_lock);
+    pthread_mutex_destroy(&pool->tx_lock);
+    free(pool->path);
+    free(pool);
+close_file:
+    pool_file_close(&pm, fd);
+    return rc;
+}
+
+bool view_is_allocated(const struct minl2r_pool *pool, uint64_t offset)
+{
+    return alloc_is_allocated(pool, (struct block_run){.offset = offset, .count = 1});
+}
+
+void view_visit_allocated(const struct minl2r_pool *pool,
+                          void (*visit)(void *arg, uint64_t offset), void *arg)
+{
+    const struct geometry *geo = &pool->geo;
+
+    /* Blocks 0 and 1 are the first zone's bitmap and the root block. */
+    for (uint64_t index = 2; index < geo->block_count; index++) {
+        uint64_t offset = block_offset(geo, index);
+
+        if (is_blocks(geo, offset, 1) && view_is_allocated(pool, offset))
+            visit(arg, offset);
+    }
+}
+
+uint64_t view_block_count(const struct minl2r_pool *pool)
+{
+    return pool->geo.block_count;
+}
+
+uint64_t view_block_index(const struct minl2r_pool *pool, uint64_t offset)
+{
+    return block_index(&pool->geo, offset);
+}
+
+uint64_t view_root_offset(const struct minl2r_pool *pool)
+{
+    return pool_root_block(pool)->offset;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* view.h - a pool as the next open will make it, without writing to it. */
+#ifndef PMFS_VIEW_H
+#define PMFS_VIEW_H
+
+#include "include/minl2r.h"
+
+/*
+ * Maps the pool `path` privately and lets recovery run in that: the file stays as it
+ * is, and only pages that recovery writes are copied. minl2r_pool_close() ends it.
+ */
+int view_open(const char *path, const char *layout, struct minl2r_pool **pool);
+
+/* Is the block at `offset` allocated? */
+bool view_is_allocated(const struct minl2r_pool *pool, uint64_t offset);
+
+/*
+ * Calls `visit` for each allocated block that programs can have: not the library's own,
+ * which are bitmaps and the root block.
+ */
+void view_visit_allocated(const struct minl2r_pool *pool,
+                          void (*visit)(void *arg, uint64_t offset), void *arg);
+
+/* Blocks that are not the library's own are numbered below this, in the order of
+ * offsets. */
+uint64_t view_block_count(const struct minl2r_pool *pool);
+uint64_t view_block_index(const struct minl2r_pool *pool, uint64_t offset);
+
+/* Where the library keeps the root object. */
+uint64_t view_root_offset(const struct minl2r_pool *pool);
+
+#endif
