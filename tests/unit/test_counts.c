@@ -50,7 +50,8 @@ static int teardown(void **state)
 {
     struct bed *bed = *state;
 
-    memory_pool_remove(&bed->mp);
+    memory_pool_kill(&bed->mp);
+    memory_pool_unmap(&bed->mp);
     free(bed);
     return 0;
 }
