@@ -50,8 +50,7 @@ __attribute__((format(printf, 2, 3))) static void report(struct check *check,
         check->found(check->arg, what);
 }
 
-/* ---- Bitmaps
- * ---------------------------------------------------------------------------- */
+/* ---- Bitmaps --------------------------------------------------------------------- */
 
 /* One finding per zone: a damaged bitmap is damaged all over. */
 static void check_bitmap(struct check *check, uint64_t zone)
@@ -79,8 +78,7 @@ static void check_bitmap(struct check *check, uint64_t zone)
     }
 }
 
-/* ---- Logs: what is wrong in each
- * ---------------------------------------------------------- */
+/* ---- Logs: what is wrong in each ------------------------------------------------- */
 
 static void check_word_hint(struct check *check, uint32_t lane)
 {
@@ -122,8 +120,7 @@ static void check_targets(struct check *check, uint32_t lane)
     check->live[lane].last = 0;
 }
 
-/* ---- Logs: what contradicts
- * ---------------------------------------------------------------- */
+/* ---- Logs: what contradicts ------------------------------------------------------ */
 
 static bool test_bit(const uint64_t *bits, uint64_t index)
 {
@@ -215,9 +212,7 @@ static void check_records(struct check *check, uint32_t lane)
             log_visit_batch(check->pool, offset, check->scratch, check_record, check);
 }
 
-/* ---- Root
- * -----------------------------------------------------------------------------------
- */
+/* ---- Root ------------------------------------------------------------------------ */
 
 /* Is the block allocated once the live logs are undone? */
 static bool will_be_allocated(const struct check *check, uint64_t index)
@@ -253,9 +248,7 @@ static void check_root(struct check *check)
         }
 }
 
-/* ---- All
- * --------------------------------------------------------------------------------------
- */
+/* ---- All ------------------------------------------------------------------------- */
 
 static void check_all(struct check *check)
 {

@@ -203,8 +203,7 @@ uint64_t bitmap_fixed_bits(const struct geometry *geo, uint64_t index)
     return bits;
 }
 
-/* ---- Planning
- * ------------------------------------------------------------------------ */
+/* ---- Planning -------------------------------------------------------------------- */
 
 int options_check(const struct minl2r_options *options)
 {

@@ -11,8 +11,7 @@
 #include "libminl2r/error.h"
 #include "libminl2r/lane.h"
 
-/* ---- Forks
- * ---------------------------------------------------------------------------- */
+/* ---- Forks ----------------------------------------------------------------------- */
 
 static uint64_t forks;
 
@@ -34,8 +33,7 @@ uint64_t fork_count(void)
     return forks;
 }
 
-/* ---- Usable or not
- * -------------------------------------------------------------------- */
+/* ---- Usable or not --------------------------------------------------------------- */
 
 int pool_usable(const struct minl2r_pool *pool)
 {
@@ -55,8 +53,7 @@ int pool_poison(struct minl2r_pool *pool)
     return -EIO;
 }
 
-/* ---- Formatting
- * ----------------------------------------------------------------------- */
+/* ---- Formatting ------------------------------------------------------------------ */
 
 static void format_lanes(struct pm_phase *phase, const struct pm_super *super)
 {
@@ -167,8 +164,7 @@ int pool_format(const struct pm *pm, const char *layout, uint64_t size,
     return result;
 }
 
-/* ---- Attaching
- * ------------------------------------------------------------------------ */
+/* ---- Attaching ------------------------------------------------------------------- */
 
 static int check_layout(const struct pm_super *super, const char *layout)
 {

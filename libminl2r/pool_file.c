@@ -88,8 +88,7 @@ static int map_file(int fd, uint64_t size, bool writable,
     return result;
 }
 
-/* ---- Open
- * ----------------------------------------------------------------------------- */
+/* ---- Open ------------------------------------------------------------------------ */
 
 static int lock_and_map(const char *path, int fd, const struct minl2r_options *options,
                         bool writable, struct pm *pm)
@@ -121,8 +120,7 @@ int pool_file_open(const char *path, const struct minl2r_options *options,
     return result;
 }
 
-/* ---- Create
- * --------------------------------------------------------------------------- */
+/* ---- Create ---------------------------------------------------------------------- */
 
 /* Space for every byte, so that no later store can fail. */
 static int allocate(const char *path, int fd, uint64_t size)

@@ -23,8 +23,7 @@ static bool set(int option, const char *value)
                          : tool_parse_size("length", value, &range_length);
 }
 
-/* ---- Bytes
- * ---------------------------------------------------------------------------------- */
+/* ---- Bytes ----------------------------------------------------------------------- */
 
 static void add_row(cJSON *rows, uint64_t offset, const uint8_t *bytes, size_t size)
 {
@@ -55,8 +54,7 @@ static void add_bytes(cJSON *out, const struct pm *pm)
     }
 }
 
-/* ---- Superblock
- * ------------------------------------------------------------------------------ */
+/* ---- Superblock ------------------------------------------------------------------ */
 
 static void add_super(cJSON *out, const struct pm_super *super)
 {
@@ -87,9 +85,7 @@ static void add_super(cJSON *out, const struct pm_super *super)
     tool_add_hex(object, "checksum", &super->checksum, sizeof(super->checksum));
 }
 
-/* ---- Lanes
- * -----------------------------------------------------------------------------------
- */
+/* ---- Lanes ----------------------------------------------------------------------- */
 
 static const char *type_name(uint32_t type)
 {
@@ -172,9 +168,7 @@ static int add_lanes(cJSON *out, struct minl2r_pool *pool)
     return error_set(EUCLEAN, "%u logs are damaged", damaged);
 }
 
-/* ---- Zones
- * -----------------------------------------------------------------------------------
- */
+/* ---- Zones ----------------------------------------------------------------------- */
 
 static void add_zone(cJSON *zones, const struct minl2r_pool *pool, uint64_t zone)
 {
@@ -220,9 +214,7 @@ static int add_structures(cJSON *out, struct view *view)
     return result;
 }
 
-/* ---- All
- * -------------------------------------------------------------------------------------
- */
+/* ---- All ------------------------------------------------------------------------- */
 
 static enum tool_exit run(const char *path, cJSON *out)
 {

@@ -9,8 +9,7 @@
 
 #include "libminl2r/error.h"
 
-/* ---- Values of options
- * -------------------------------------------------------------------- */
+/* ---- Values of options ----------------------------------------------------------- */
 
 bool tool_bad_value(const char *option, const char *text, const char *expected)
 {
@@ -68,8 +67,7 @@ bool tool_parse_medium(const char *text, enum minl2r_medium *medium)
     return tool_bad_value("require", text, "emulated, file, dax or eadr");
 }
 
-/* ---- Output: gathering
- * -------------------------------------------------------------------- */
+/* ---- Output: gathering ----------------------------------------------------------- */
 
 void tool_add_u64(cJSON *object, const char *name, uint64_t value)
 {
@@ -99,8 +97,7 @@ enum tool_exit tool_error(cJSON *out, int result)
     return result == -EUCLEAN ? TOOL_DAMAGED : TOOL_FAILED;
 }
 
-/* ---- Output: text
- * ------------------------------------------------------------------------- */
+/* ---- Output: text ---------------------------------------------------------------- */
 
 static bool is_tree(const cJSON *item)
 {
@@ -198,8 +195,7 @@ void tool_print(const cJSON *out, bool json)
         print_tree(out, 0);
 }
 
-/* ---- Pools to look at
- * --------------------------------------------------------------------- */
+/* ---- Pools to look at ------------------------------------------------------------ */
 
 int view_map(struct view *view, const char *path)
 {

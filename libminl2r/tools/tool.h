@@ -36,8 +36,7 @@ struct command {
 extern const struct command command_check, command_create, command_dump, command_info,
     command_recover, command_stats;
 
-/* ---- Values of options
- * -------------------------------------------------------------------- */
+/* ---- Values of options ----------------------------------------------------------- */
 
 /* A number, decimal or 0x..., with an optional suffix K, M, G or T (powers of 1024). */
 bool tool_parse_size(const char *option, const char *text, uint64_t *value);
@@ -47,8 +46,7 @@ bool tool_parse_medium(const char *text, enum minl2r_medium *medium);
 /* Says what is wrong with the value of `option`, and returns false. */
 bool tool_bad_value(const char *option, const char *text, const char *expected);
 
-/* ---- Output
- * ------------------------------------------------------------------------------- */
+/* ---- Output ---------------------------------------------------------------------- */
 
 /* 64-bit numbers are kept as digits: a JSON library's doubles would round them. */
 void tool_add_u64(cJSON *object, const char *name, uint64_t value);
@@ -58,8 +56,7 @@ void tool_print(const cJSON *out, bool json);
 /* Adds the library's message about a failed call, and says how the tool then exits. */
 enum tool_exit tool_error(cJSON *out, int result);
 
-/* ---- Pools to look at
- * --------------------------------------------------------------------- */
+/* ---- Pools to look at ------------------------------------------------------------ */
 
 /* A pool opened read-only, as it lies there: not recovered. */
 struct view {

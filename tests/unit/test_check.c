@@ -10,12 +10,14 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/check.h"
 #include "libminl2r/log.h"
+#include "libminl2r/recovery.h"
 
 #define MIB ((uint64_t)1 << 20)
-#define SIZE (2 * MIB)
+#define SIZE MIB
 
 struct bed {
     uint8_t *memory;
+    uint8_t *before; /* a copy of it */
     struct pm pm;
     struct minl2r_pool *pool;
     struct minl2r_stats stats;
@@ -35,6 +37,7 @@ static int setup(void **state)
     struct bed *bed = calloc(1, sizeof(*bed));
 
     bed->memory = aligned_alloc(4096, SIZE);
+    bed->before = malloc(SIZE);
     bed->pool = calloc(1, sizeof(*bed->pool));
     memset(bed->memory, 0, SIZE);
     pm_adopt(&bed->pm, bed->memory, SIZE, MINL2R_DAX);
@@ -51,13 +54,13 @@ static int teardown(void **state)
 
     pool_detach(bed->pool);
     free(bed->pool);
+    free(bed->before);
     free(bed->memory);
     free(bed);
     return 0;
 }
 
-/* ---- Making media
- * -------------------------------------------------------------------------- */
+/* ---- Making media ---------------------------------------------------------------- */
 
 /* The offset of the data block number `index`: 2 is the first. */
 static uint64_t block(const struct bed *bed, uint64_t index)
@@ -124,8 +127,7 @@ static void log_blocks(struct bed *bed, uint32_t lane, enum pm_record_type type,
     log_end(writer);
 }
 
-/* ---- Judging it
- * ------------------------------------------------------------------------------ */
+/* ---- Judging it ------------------------------------------------------------------ */
 
 static void collect(void *arg, const char *what)
 {
@@ -139,16 +141,13 @@ static void collect(void *arg, const char *what)
 /* Attaches again, as a check would, and verifies. Media must be as they were. */
 static int verify(struct bed *bed)
 {
-    uint8_t *before = malloc(SIZE);
-
-    memcpy(before, bed->memory, SIZE);
+    memcpy(bed->before, bed->memory, SIZE);
     pool_detach(bed->pool);
     memset(bed->pool, 0, sizeof(*bed->pool));
     assert_ok(pool_attach(bed->pool, &bed->pm, NULL));
     int result = check_pool(bed->pool, collect, bed);
 
-    assert_memory_equal(before, bed->memory, SIZE);
-    free(before);
+    assert_memory_equal(bed->before, bed->memory, SIZE);
     return result;
 }
 
@@ -166,8 +165,7 @@ static void expect_problem(struct bed *bed, const char *words)
     assert_int_equal(bed->problems, 1);
 }
 
-/* ---- What is no problem
- * ------------------------------------------------------------------------ */
+/* ---- What is no problem ---------------------------------------------------------- */
 
 static void new_pool_is_clean(void **state)
 {
@@ -247,9 +245,7 @@ static void swap_is_clean_before_and_after_the_slot_changed(void **state)
     expect_clean(bed);
 }
 
-/* ---- Bitmaps
- * --------------------------------------------------------------------------------------
- */
+/* ---- Bitmaps --------------------------------------------------------------------- */
 
 static void bitmap_that_calls_itself_free_is_named(void **state)
 {
@@ -276,8 +272,7 @@ static void bitmap_that_has_room_past_the_end_is_named(void **state)
     expect_problem(bed, "but is past the end");
 }
 
-/* ---- Lanes and logs
- * --------------------------------------------------------------------------------- */
+/* ---- Lanes and logs -------------------------------------------------------------- */
 
 static void impossible_settled_generation_breaks_i4(void **state)
 {
@@ -343,9 +338,7 @@ static void record_that_changes_a_log_breaks_i7(void **state)
     expect_problem(bed, "log of lane 1: a record changes a log (I7)");
 }
 
-/* ---- Contradictions
- * ------------------------------------------------------------------------------------
- */
+/* ---- Contradictions -------------------------------------------------------------- */
 
 static void expect_twice(struct bed *bed)
 {
@@ -415,9 +408,7 @@ static void slot_that_names_neither_block_of_its_swap_is_named(void **state)
     expect_problem(bed, "is 4711, neither the old block");
 }
 
-/* ---- Root
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- Root ------------------------------------------------------------------------ */
 
 static void root_outside_the_data_area_is_named(void **state)
 {
@@ -458,9 +449,7 @@ static void root_whose_allocation_will_be_undone_is_named(void **state)
     expect_problem(bed, "root: block 4");
 }
 
-/* ---- All of them
- * ------------------------------------------------------------------------------------------
- */
+/* ---- All of them ----------------------------------------------------------------- */
 
 static void every_problem_is_found_not_only_the_first(void **state)
 {
@@ -475,9 +464,122 @@ static void every_problem_is_found_not_only_the_first(void **state)
     assert_non_null(strstr(minl2r_errormsg(), "4 places"));
 }
 
-/* ---- Files
- * --------------------------------------------------------------------------------------------------
+/* ---- Check and recovery ---------------------------------------------------------- */
+
+#define ROUNDS 2000
+#define SEED 20261130u
+
+static uint32_t random_state;
+
+static uint32_t random_below(uint32_t limit)
+{
+    random_state = random_state * 1664525 + 1013904223;
+    return (random_state >> 8) % limit;
+}
+
+/* A pool with a live log of every kind of record in each of three lanes. */
+static void make_live_logs(struct bed *bed)
+{
+    for (uint32_t lane = 0; lane < 3; lane++) {
+        struct log_writer *writer = begin_log(bed, lane);
+        uint64_t first = 10 + 20 * lane;
+
+        for (uint64_t i = first; i < first + 5; i++)
+            set_allocated(bed, i, true);
+        poke64(bed, block(bed, first), block(bed, first + 1));
+        log_append_undo(writer, block(bed, first) + 8, 300);
+        log_append_blocks(writer, PM_ALLOC, run(bed, first + 7, 3));
+        log_append_blocks(writer, PM_FREE, run(bed, first + 3, 2));
+        log_append_swap(writer, block(bed, first),
+                        (struct pm_swap){block(bed, first + 1), block(bed, first + 6)});
+        log_end(writer);
+        log_append_undo(writer, block(bed, first) + 400, 20);
+        log_end(writer);
+    }
+}
+
+/* Changes bytes of the first batch of a log and makes its checksum right again. */
+static void forge_batch(struct bed *bed)
+{
+    uint32_t lane = random_below(3);
+    uint64_t offset = pool_log_offset(bed->pool, lane);
+    struct pm_batch batch;
+
+    memcpy(&batch, bed->memory + offset, sizeof(batch));
+    for (uint32_t i = random_below(3); i < 3; i++) {
+        uint32_t at = 8 + random_below(batch.size - 8);
+
+        bed->memory[offset + at] ^= (uint8_t)(1 << random_below(8));
+    }
+    uint64_t checksum = pm_hash(bed->memory + offset + 8, batch.size - 8,
+                                bed->pool->checksum_seed + lane);
+
+    poke64(bed, offset, checksum);
+}
+
+/* Flips bits anywhere in lanes, logs, bitmap or root. */
+static void flip_bits(struct bed *bed)
+{
+    uint64_t start = bed->pool->geo.lanes_offset;
+    uint64_t end = block(bed, 2);
+
+    for (uint32_t i = random_below(4); i < 4; i++)
+        bed->memory[start + random_below((uint32_t)(end - start))] ^=
+            (uint8_t)(1 << random_below(8));
+}
+
+static int recover(struct bed *bed)
+{
+    pool_detach(bed->pool);
+    memset(bed->pool, 0, sizeof(*bed->pool));
+    assert_ok(pool_attach(bed->pool, &bed->pm, NULL));
+    return recovery_run(bed->pool);
+}
+
+/* One damaged pool: what recovery refuses, check has found; what check finds good, is.
  */
+static void expect_agreement(struct bed *bed)
+{
+    struct pm_super before, after;
+    int checked = verify(bed);
+
+    memcpy(&before, bed->memory, sizeof(before));
+    int recovered = recover(bed);
+
+    memcpy(&after, bed->memory, sizeof(after));
+    assert_memory_equal(&before, &after, sizeof(before));
+    if (recovered < 0)
+        assert_int_equal(checked, -EUCLEAN);
+    if (checked == 0) {
+        assert_ok(recovered);
+        assert_ok(verify(bed));
+    }
+}
+
+static void what_recovery_refuses_check_has_found(void **state)
+{
+    struct bed *bed = *state;
+    uint8_t *image = malloc(SIZE);
+
+    print_message("seed %u\n", SEED);
+    random_state = SEED;
+    make_live_logs(bed);
+    expect_clean(bed);
+    memcpy(image, bed->memory, SIZE);
+    for (int round = 0; round < ROUNDS; round++) {
+        memcpy(bed->memory, image, SIZE);
+        bed->problems = 0;
+        bed->text[0] = '\0';
+        if (round % 2 == 0)
+            forge_batch(bed);
+        else
+            flip_bits(bed);
+        expect_agreement(bed);
+    }
+    free(image);
+}
+
+/* ---- Files ----------------------------------------------------------------------- */
 
 static void count_problem(void *arg, const char *what)
 {
@@ -584,6 +686,7 @@ int main(void)
         test(root_that_is_not_allocated_is_named),
         test(root_whose_allocation_will_be_undone_is_named),
         test(every_problem_is_found_not_only_the_first),
+        test(what_recovery_refuses_check_has_found),
         file_test(pool_after_use_is_clean),
         file_test(copy_of_a_pool_in_use_is_clean_and_is_recovered),
         file_test(damaged_superblock_is_a_finding_too),

@@ -18,8 +18,7 @@
 #define EDGE 130 /* every alignment of two lines, and more */
 #define ARENA ((size_t)4096)
 
-/* ---- Wrapped calls
- * -------------------------------------------------------------------- */
+/* ---- Wrapped calls --------------------------------------------------------------- */
 
 static bool pretend_disk; /* fstatfs does not tell that a file is in tmpfs */
 static bool pretend_dax;  /* MAP_SYNC works */
@@ -75,8 +74,7 @@ int __wrap_msync(void *at, size_t size, int flags)
     return -1;
 }
 
-/* ---- A piece of memory that is taken for PM
- * -------------------------------------------- */
+/* ---- A piece of memory that is taken for PM -------------------------------------- */
 
 struct bed {
     uint8_t *memory; /* ARENA bytes */
@@ -215,8 +213,7 @@ static void bits_are_set_and_cleared(void **state)
     unmake_bed(&bed);
 }
 
-/* ---- Words arrive whole
- * ---------------------------------------------------------------- */
+/* ---- Words arrive whole ---------------------------------------------------------- */
 
 #define ROUNDS 200000
 
@@ -260,8 +257,7 @@ static void words_inside_an_unaligned_store_are_never_torn(void **state)
     unmake_bed(&race.bed);
 }
 
-/* ---- Counts
- * ------------------------------------------------------------------------------ */
+/* ---- Counts ---------------------------------------------------------------------- */
 
 static uint64_t lines_between(size_t at, size_t size)
 {
@@ -417,8 +413,7 @@ static void eadr_flushes_nothing_and_waits_for_nothing(void **state)
     unmake_bed(&bed);
 }
 
-/* ---- msync mode
- * ---------------------------------------------------------------------------- */
+/* ---- msync mode ------------------------------------------------------------------ */
 
 static void fence_in_msync_mode_is_one_msync_over_all_that_was_flushed(void **state)
 {
@@ -471,8 +466,7 @@ static void failing_msync_is_eio_with_the_place(void **state)
     unmake_bed(&bed);
 }
 
-/* ---- Mapping
- * -------------------------------------------------------------------------------- */
+/* ---- Mapping --------------------------------------------------------------------- */
 
 static int make_file(struct fixture *f, uint64_t size)
 {
@@ -603,9 +597,7 @@ static void mapping_what_cannot_be_mapped_is_an_error(void **state)
     assert_null(pm.base);
 }
 
-/* ---- Hash
- * ------------------------------------------------------------------------------------
- */
+/* ---- Hash ------------------------------------------------------------------------ */
 
 static void hash_is_xxh3_64_on_every_machine(void **state)
 {

@@ -19,8 +19,7 @@ static bool exists(const struct fixture *f)
     return access(f->path, F_OK) == 0;
 }
 
-/* ---- Create: what it makes
- * ---------------------------------------------------------------- */
+/* ---- Create: what it makes ------------------------------------------------------- */
 
 static void new_pool_has_the_documented_defaults(void **state)
 {
@@ -136,8 +135,7 @@ static void pools_of_every_block_size_and_odd_sizes_are_consistent(void **state)
         }
 }
 
-/* ---- Create: what it refuses
- * ---------------------------------------------------------------- */
+/* ---- Create: what it refuses ----------------------------------------------------- */
 
 static void expect_refused(struct fixture *f, uint64_t size,
                            const struct minl2r_options *options, int errnum,
@@ -246,8 +244,7 @@ static void device_that_is_no_dax_device_is_refused(void **state)
                  "no DAX device");
 }
 
-/* ---- Format: into memory
- * -------------------------------------------------------------------- */
+/* ---- Format: into memory --------------------------------------------------------- */
 
 static uint8_t *make_memory(void)
 {
@@ -286,8 +283,7 @@ static void memory_that_holds_a_pool_is_not_formatted_again(void **state)
     free(memory);
 }
 
-/* ---- Open: what it refuses
- * -------------------------------------------------------------------- */
+/* ---- Open: what it refuses ------------------------------------------------------- */
 
 static void expect_open_error(struct fixture *f, int errnum, const char *words)
 {
@@ -440,8 +436,7 @@ static void unknown_compatible_feature_is_no_obstacle(void **state)
     fixture_open(f);
 }
 
-/* ---- Open: damaged superblocks
- * ---------------------------------------------------------------- */
+/* ---- Open: damaged superblocks --------------------------------------------------- */
 
 static void each_flipped_bit_of_the_superblock_is_found(void **state)
 {
@@ -573,8 +568,7 @@ static void refused_pool_is_not_written_to(void **state)
     free(after);
 }
 
-/* ---- Who has it open
- * ----------------------------------------------------------------------------- */
+/* ---- Who has it open ------------------------------------------------------------- */
 
 static void pool_open_in_this_process_is_busy(void **state)
 {
@@ -658,9 +652,7 @@ static void child_may_use_a_pool_that_it_opened_itself(void **state)
     assert_int_equal(in_child(*state, open_after_parent), 0);
 }
 
-/* ---- Poisoned
- * --------------------------------------------------------------------------------------
- */
+/* ---- Poisoned -------------------------------------------------------------------- */
 
 static void poisoned_pool_takes_no_changes_until_opened_again(void **state)
 {
@@ -675,9 +667,7 @@ static void poisoned_pool_takes_no_changes_until_opened_again(void **state)
     assert_ok(minl2r_tx_abort(tx));
 }
 
-/* ---- Bitmaps
- * ----------------------------------------------------------------------------------------
- */
+/* ---- Bitmaps --------------------------------------------------------------------- */
 
 static void fixed_bits_are_bitmap_root_and_what_lies_past_the_end(void **state)
 {
