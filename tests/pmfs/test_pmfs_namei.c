@@ -1,0 +1,665 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names: making, finding, linking, removing, renaming, listing. */
+#include "tests/pmfs/pmfs_fixture.h"
+
+/* ---- Making and finding -------------------------------------------------------- */
+
+static void new_filesystem_has_an_empty_root(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs_attr attr = attr_of(f, ROOT);
+
+    assert_int_equal(attr.mode, S_IFDIR | 0755);
+    assert_int_equal(attr.nlink, 2);
+    assert_int_equal(attr.size, 0);
+}
+
+static void made_file_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_int_equal(find(f, ROOT, "a"), ino);
+    assert_int_equal(f->attr.mode, S_IFREG | 0644);
+    assert_int_equal(f->attr.nlink, 1);
+    assert_int_equal(f->attr.uid, nobody.uid);
+    assert_int_equal(f->attr.gid, nobody.gid);
+}
+
+static void made_file_is_there_after_remount(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    fixture_remount(f);
+    assert_int_equal(find(f, ROOT, "a"), ino);
+}
+
+static void unknown_name_is_enoent(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_error(pmfs_lookup(f->fs, ROOT, "a", &f->attr), ENOENT);
+}
+
+static void existing_name_is_eexist(void **state)
+{
+    struct fixture *f = *state;
+
+    make_file(f, ROOT, "a");
+    assert_error(pmfs_create(f->fs, ROOT, "a", 0600, &nobody, &f->attr), EEXIST);
+}
+
+static void name_of_255_bytes_works_and_256_is_enametoolong(void **state)
+{
+    struct fixture *f = *state;
+    char name[257];
+
+    memset(name, 'n', sizeof(name));
+    name[255] = 0;
+    uint64_t ino = make_file(f, ROOT, name);
+    assert_int_equal(find(f, ROOT, name), ino);
+    name[255] = 'n';
+    name[256] = 0;
+    assert_error(pmfs_mkdir(f->fs, ROOT, name, 0755, &nobody, &f->attr), ENAMETOOLONG);
+    assert_error(pmfs_lookup(f->fs, ROOT, name, &f->attr), ENAMETOOLONG);
+}
+
+static void name_with_a_slash_or_empty_is_einval(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_error(pmfs_mkdir(f->fs, ROOT, "a/b", 0755, &nobody, &f->attr), EINVAL);
+    assert_error(pmfs_mkdir(f->fs, ROOT, "", 0755, &nobody, &f->attr), EINVAL);
+}
+
+static void dots_are_found_but_cannot_be_made_or_removed(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t dir = make_dir(f, ROOT, "d");
+
+    assert_int_equal(find(f, dir, "."), dir);
+    assert_int_equal(find(f, dir, ".."), ROOT);
+    assert_error(pmfs_mkdir(f->fs, dir, "..", 0755, &nobody, &f->attr), EEXIST);
+    assert_error(pmfs_rmdir(f->fs, dir, "."), EINVAL);
+    assert_error(pmfs_rmdir(f->fs, dir, ".."), ENOTEMPTY);
+    assert_error(pmfs_rename(f->fs, ROOT, "d", dir, ".", 0), EINVAL);
+}
+
+static void file_as_a_directory_is_enotdir(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_error(pmfs_lookup(f->fs, ino, "b", &f->attr), ENOTDIR);
+    assert_error(pmfs_mkdir(f->fs, ino, "b", 0755, &nobody, &f->attr), ENOTDIR);
+    assert_error(pmfs_unlink(f->fs, ino, "b"), ENOTDIR);
+}
+
+static void special_files_keep_their_type_and_device(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_ok(pmfs_mknod(f->fs, ROOT, "c", S_IFCHR | 0600, 0x103, &nobody, &f->attr));
+    assert_ok(pmfs_mknod(f->fs, ROOT, "p", S_IFIFO | 0600, 7, &nobody, &f->attr));
+    assert_ok(pmfs_mknod(f->fs, ROOT, "s", S_IFSOCK | 0600, 0, &nobody, &f->attr));
+    fixture_remount(f);
+    find(f, ROOT, "c");
+    assert_int_equal(f->attr.mode, S_IFCHR | 0600);
+    assert_int_equal(f->attr.rdev, 0x103);
+    find(f, ROOT, "p");
+    assert_int_equal(f->attr.mode, S_IFIFO | 0600);
+    assert_int_equal(f->attr.rdev, 0);
+    assert_error(pmfs_mknod(f->fs, ROOT, "d", S_IFDIR | 0600, 0, &nobody, &f->attr),
+                 EINVAL);
+}
+
+static void setgid_directory_gives_its_group_and_bit(void **state)
+{
+    struct fixture *f = *state;
+    const struct pmfs_cred owner = {.uid = 1, .gid = 2};
+
+    assert_ok(pmfs_mkdir(f->fs, ROOT, "d", 02775, &owner, &f->attr));
+    uint64_t dir = f->attr.ino;
+    make_file(f, dir, "f");
+    assert_int_equal(f->attr.gid, 2);
+    assert_int_equal(f->attr.uid, nobody.uid);
+    make_dir(f, dir, "sub");
+    assert_int_equal(f->attr.gid, 2);
+    assert_int_equal(f->attr.mode, S_IFDIR | 02755);
+}
+
+static void mkdir_counts_a_link_of_the_parent(void **state)
+{
+    struct fixture *f = *state;
+
+    make_dir(f, ROOT, "d");
+    assert_int_equal(f->attr.nlink, 2);
+    assert_int_equal(attr_of(f, ROOT).nlink, 3);
+    assert_ok(pmfs_rmdir(f->fs, ROOT, "d"));
+    assert_int_equal(attr_of(f, ROOT).nlink, 2);
+}
+
+static void change_of_a_directory_sets_its_times(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs_attr before = attr_of(f, ROOT);
+
+    make_file(f, ROOT, "a");
+    struct pmfs_attr made = attr_of(f, ROOT);
+    assert_true(made.mtime_ns > before.mtime_ns);
+    assert_int_equal(made.mtime_ns, made.ctime_ns);
+    assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+    assert_true(attr_of(f, ROOT).mtime_ns > made.mtime_ns);
+}
+
+/* ---- Symbolic links ------------------------------------------------------------ */
+
+static void symlink_is_read_back(void **state)
+{
+    struct fixture *f = *state;
+    char target[64];
+
+    assert_ok(pmfs_symlink(f->fs, ROOT, "l", "some/where", &nobody, &f->attr));
+    fixture_remount(f);
+    uint64_t ino = find(f, ROOT, "l");
+    assert_int_equal(f->attr.mode, S_IFLNK | 0777);
+    assert_int_equal(f->attr.size, strlen("some/where"));
+    assert_ok(pmfs_readlink(f->fs, ino, target, sizeof(target)));
+    assert_string_equal(target, "some/where");
+    assert_error(pmfs_readlink(f->fs, ino, target, strlen("some/where")), ERANGE);
+    assert_error(pmfs_readlink(f->fs, ROOT, target, sizeof(target)), EINVAL);
+}
+
+static void symlink_of_4095_bytes_works_and_4096_is_enametoolong(void **state)
+{
+    struct fixture *f = *state;
+    char target[PMFS_SYMLINK_MAX + 2], found[PMFS_SYMLINK_MAX + 1];
+
+    memset(target, 't', sizeof(target));
+    target[PMFS_SYMLINK_MAX + 1] = 0;
+    assert_error(pmfs_symlink(f->fs, ROOT, "l", target, &nobody, &f->attr),
+                 ENAMETOOLONG);
+    target[PMFS_SYMLINK_MAX] = 0;
+    assert_ok(pmfs_symlink(f->fs, ROOT, "l", target, &nobody, &f->attr));
+    assert_ok(pmfs_readlink(f->fs, f->attr.ino, found, sizeof(found)));
+    assert_string_equal(found, target);
+    assert_error(pmfs_symlink(f->fs, ROOT, "m", "", &nobody, &f->attr), EINVAL);
+}
+
+static void long_symlink_works_with_blocks_of_512_bytes(void **state)
+{
+    struct fixture *f = *state;
+    char target[PMFS_SYMLINK_MAX + 1], found[PMFS_SYMLINK_MAX + 1];
+
+    f->mkfs.pool.block_size = 512;
+    fixture_mkfs(f, 4 * MIB);
+    fixture_mount(f);
+    memset(target, 't', sizeof(target));
+    target[PMFS_SYMLINK_MAX] = 0;
+    assert_ok(pmfs_symlink(f->fs, ROOT, "l", target, &nobody, &f->attr));
+    assert_int_equal(f->attr.blocks, 9);
+    assert_ok(pmfs_readlink(f->fs, f->attr.ino, found, sizeof(found)));
+    assert_string_equal(found, target);
+    fixture_fsck_and_mount(f);
+    assert_ok(pmfs_unlink(f->fs, ROOT, "l"));
+    fixture_fsck_and_mount(f);
+}
+
+/* ---- Hard links ---------------------------------------------------------------- */
+
+static void link_is_another_name_of_the_same_inode(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    uint64_t dir = make_dir(f, ROOT, "d");
+
+    assert_ok(pmfs_link(f->fs, ino, dir, "b", &f->attr));
+    assert_int_equal(f->attr.nlink, 2);
+    assert_int_equal(find(f, dir, "b"), ino);
+    assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+    assert_int_equal(attr_of(f, ino).nlink, 1);
+}
+
+static void link_of_a_directory_is_eperm(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t dir = make_dir(f, ROOT, "d");
+
+    assert_error(pmfs_link(f->fs, dir, ROOT, "e", &f->attr), EPERM);
+}
+
+static void link_to_an_existing_name_is_eexist(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_error(pmfs_link(f->fs, ino, ROOT, "a", &f->attr), EEXIST);
+}
+
+static void link_of_an_unlinked_open_file_is_enoent(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_ok(pmfs_open(f->fs, ino));
+    assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+    assert_error(pmfs_link(f->fs, ino, ROOT, "b", &f->attr), ENOENT);
+    pmfs_release(f->fs, ino);
+}
+
+static void links_end_at_link_max_with_emlink(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    char name[16];
+
+    for (int i = 1; i < PMFS_LINK_MAX; i++) {
+        snprintf(name, sizeof(name), "%d", i);
+        assert_ok(pmfs_link(f->fs, ino, ROOT, name, &f->attr));
+    }
+    assert_error(pmfs_link(f->fs, ino, ROOT, "one more", &f->attr), EMLINK);
+}
+
+/* ---- Removing ------------------------------------------------------------------ */
+
+static void unlinked_file_gives_its_blocks_and_number_back(void **state)
+{
+    struct fixture *f = *state;
+
+    make_file(f, ROOT, "first"); /* the directory has its block now */
+    uint64_t before = blocks_free(f);
+    uint64_t ino = make_file(f, ROOT, "a");
+    write_text(f, ino, 0, "x");
+    assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+    assert_int_equal(blocks_free(f), before);
+    assert_error(pmfs_getattr(f->fs, ino, &f->attr), ESTALE);
+}
+
+static void number_used_again_has_another_generation(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    uint32_t generation = f->attr.generation;
+
+    assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+    assert_int_equal(make_file(f, ROOT, "a"), ino);
+    assert_int_not_equal(f->attr.generation, generation);
+}
+
+static void unlink_of_a_directory_is_eisdir(void **state)
+{
+    struct fixture *f = *state;
+
+    make_dir(f, ROOT, "d");
+    assert_error(pmfs_unlink(f->fs, ROOT, "d"), EISDIR);
+}
+
+static void rmdir_of_a_file_is_enotdir(void **state)
+{
+    struct fixture *f = *state;
+
+    make_file(f, ROOT, "a");
+    assert_error(pmfs_rmdir(f->fs, ROOT, "a"), ENOTDIR);
+}
+
+static void rmdir_of_a_full_directory_is_enotempty(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t dir = make_dir(f, ROOT, "d");
+
+    make_file(f, dir, "a");
+    fixture_remount(f);
+    assert_error(pmfs_rmdir(f->fs, ROOT, "d"), ENOTEMPTY);
+    assert_ok(pmfs_unlink(f->fs, dir, "a"));
+    assert_ok(pmfs_rmdir(f->fs, ROOT, "d"));
+}
+
+static void nothing_can_be_made_in_a_removed_directory(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t dir = make_dir(f, ROOT, "d");
+
+    make_file(f, ROOT, "a");
+    assert_ok(pmfs_open(f->fs, dir));
+    assert_ok(pmfs_rmdir(f->fs, ROOT, "d"));
+    assert_error(pmfs_mkdir(f->fs, dir, "e", 0755, &nobody, &f->attr), ENOENT);
+    assert_error(pmfs_rename(f->fs, ROOT, "a", dir, "e", 0), ENOENT);
+    pmfs_release(f->fs, dir);
+    assert_error(pmfs_getattr(f->fs, dir, &f->attr), ESTALE);
+}
+
+/* ---- Files without a name ------------------------------------------------------ */
+
+static void open_file_lives_without_a_name(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    write_text(f, ino, 0, "still here");
+    assert_ok(pmfs_open(f->fs, ino));
+    assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+    assert_int_equal(attr_of(f, ino).nlink, 0);
+    assert_bytes(f, ino, 0, "still here", 10);
+    pmfs_release(f->fs, ino);
+    assert_error(pmfs_getattr(f->fs, ino, &f->attr), ESTALE);
+}
+
+static void looked_up_file_lives_until_forgotten(void **state)
+{
+    struct fixture *f = *state;
+
+    f->mount.flags = PMFS_COUNT_LOOKUPS;
+    fixture_remount(f);
+    uint64_t ino = make_file(f, ROOT, "a");
+    find(f, ROOT, "a");
+    assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+    pmfs_forget(f->fs, ino, 1);
+    assert_int_equal(attr_of(f, ino).nlink, 0);
+    pmfs_forget(f->fs, ino, 1);
+    assert_error(pmfs_getattr(f->fs, ino, &f->attr), ESTALE);
+}
+
+static void unmounting_frees_open_files_without_a_name(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_ok(pmfs_open(f->fs, ino));
+    assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+    fixture_unmount(f);
+    fixture_fsck(f);
+    assert_int_equal(f->summary.orphans, 0);
+    assert_int_equal(f->summary.files, 0);
+}
+
+/* ---- Renaming ------------------------------------------------------------------ */
+
+static void rename_moves_a_name(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    uint64_t dir = make_dir(f, ROOT, "d");
+
+    assert_ok(pmfs_rename(f->fs, ROOT, "a", ROOT, "b", 0));
+    assert_int_equal(find(f, ROOT, "b"), ino);
+    assert_error(pmfs_lookup(f->fs, ROOT, "a", &f->attr), ENOENT);
+    assert_ok(pmfs_rename(f->fs, ROOT, "b", dir, "c", 0));
+    fixture_fsck_and_mount(f);
+    assert_int_equal(find(f, dir, "c"), ino);
+    assert_error(pmfs_lookup(f->fs, ROOT, "b", &f->attr), ENOENT);
+}
+
+static void rename_replaces_a_file(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t dir = make_dir(f, ROOT, "d");
+    uint64_t ino = make_file(f, ROOT, "a");
+    uint64_t victim = make_file(f, dir, "b");
+
+    assert_ok(pmfs_rename(f->fs, ROOT, "a", dir, "b", 0));
+    assert_int_equal(find(f, dir, "b"), ino);
+    assert_error(pmfs_getattr(f->fs, victim, &f->attr), ESTALE);
+}
+
+static void rename_replaces_an_empty_directory_only(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t a = make_dir(f, ROOT, "a");
+    uint64_t b = make_dir(f, ROOT, "b");
+
+    make_file(f, b, "x");
+    assert_error(pmfs_rename(f->fs, ROOT, "a", ROOT, "b", 0), ENOTEMPTY);
+    assert_ok(pmfs_unlink(f->fs, b, "x"));
+    assert_ok(pmfs_rename(f->fs, ROOT, "a", ROOT, "b", 0));
+    assert_int_equal(find(f, ROOT, "b"), a);
+    assert_int_equal(attr_of(f, ROOT).nlink, 3);
+}
+
+static void rename_between_types_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    make_dir(f, ROOT, "d");
+    make_file(f, ROOT, "a");
+    assert_error(pmfs_rename(f->fs, ROOT, "d", ROOT, "a", 0), ENOTDIR);
+    assert_error(pmfs_rename(f->fs, ROOT, "a", ROOT, "d", 0), EISDIR);
+}
+
+static void rename_of_a_directory_changes_its_parent(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t a = make_dir(f, ROOT, "a");
+    uint64_t b = make_dir(f, ROOT, "b");
+
+    assert_ok(pmfs_rename(f->fs, ROOT, "a", b, "a", 0));
+    assert_int_equal(find(f, a, ".."), b);
+    assert_int_equal(attr_of(f, ROOT).nlink, 3);
+    assert_int_equal(attr_of(f, b).nlink, 3);
+}
+
+static void rename_of_a_directory_into_itself_is_einval(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t a = make_dir(f, ROOT, "a");
+    uint64_t b = make_dir(f, a, "b");
+
+    assert_error(pmfs_rename(f->fs, ROOT, "a", b, "c", 0), EINVAL);
+    assert_error(pmfs_rename(f->fs, ROOT, "a", a, "c", 0), EINVAL);
+    assert_error(pmfs_rename(f->fs, a, "b", ROOT, "a", 0), ENOTEMPTY);
+}
+
+static void rename_onto_another_name_of_the_same_inode_does_nothing(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_ok(pmfs_link(f->fs, ino, ROOT, "b", &f->attr));
+    assert_ok(pmfs_rename(f->fs, ROOT, "a", ROOT, "b", 0));
+    assert_int_equal(find(f, ROOT, "a"), ino);
+    assert_int_equal(f->attr.nlink, 2);
+    assert_ok(pmfs_rename(f->fs, ROOT, "a", ROOT, "a", 0));
+}
+
+static void rename_noreplace_is_eexist(void **state)
+{
+    struct fixture *f = *state;
+
+    make_file(f, ROOT, "a");
+    make_file(f, ROOT, "b");
+    assert_error(pmfs_rename(f->fs, ROOT, "a", ROOT, "b", PMFS_RENAME_NOREPLACE),
+                 EEXIST);
+    assert_ok(pmfs_rename(f->fs, ROOT, "a", ROOT, "c", PMFS_RENAME_NOREPLACE));
+}
+
+static void rename_exchange_swaps_file_and_directory(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t d1 = make_dir(f, ROOT, "d1");
+    uint64_t d2 = make_dir(f, ROOT, "d2");
+    uint64_t file = make_file(f, d1, "a");
+    uint64_t dir = make_dir(f, d2, "b");
+
+    assert_ok(pmfs_rename(f->fs, d1, "a", d2, "b", PMFS_RENAME_EXCHANGE));
+    assert_int_equal(find(f, d1, "a"), dir);
+    assert_int_equal(find(f, d2, "b"), file);
+    assert_int_equal(find(f, dir, ".."), d1);
+    assert_int_equal(attr_of(f, d1).nlink, 3);
+    assert_int_equal(attr_of(f, d2).nlink, 2);
+    assert_error(pmfs_rename(f->fs, d1, "a", d2, "x", PMFS_RENAME_EXCHANGE), ENOENT);
+}
+
+static void rename_of_what_is_not_there_is_enoent(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_error(pmfs_rename(f->fs, ROOT, "a", ROOT, "b", 0), ENOENT);
+    assert_error(pmfs_rename(f->fs, ROOT, "a", ROOT, "b", 8), EINVAL);
+}
+
+/* ---- Listing ------------------------------------------------------------------- */
+
+struct list {
+    uint64_t count;
+    uint64_t stop_after;
+    uint64_t cookie; /* after the last one taken */
+    uint64_t with_attr;
+    char seen[2000];
+};
+
+static int take(void *arg, const struct pmfs_dirent *entry)
+{
+    struct list *list = arg;
+
+    if (list->count == list->stop_after)
+        return 1;
+    list->count++;
+    list->cookie = entry->next_cookie;
+    list->with_attr += entry->attr != NULL;
+    if (entry->name[0] == 'n')
+        list->seen[atoi(entry->name + 1)]++;
+    return 0;
+}
+
+static void make_numbered(struct fixture *f, int count)
+{
+    char name[16];
+
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "n%d", i);
+        make_file(f, ROOT, name);
+    }
+}
+
+static void listing_shows_each_name_once(void **state)
+{
+    struct fixture *f = *state;
+    struct list list = {.stop_after = UINT64_MAX};
+
+    make_numbered(f, 1000);
+    assert_ok(pmfs_readdir(f->fs, ROOT, 0, PMFS_READDIR_ATTR, take, &list));
+    assert_int_equal(list.count, 1002);
+    assert_int_equal(list.with_attr, 1000);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(list.seen[i], 1);
+}
+
+static void listing_goes_on_while_names_come_and_go(void **state)
+{
+    struct fixture *f = *state;
+    struct list list = {0};
+    char name[32];
+
+    make_numbered(f, 1000);
+    for (int i = 0; list.stop_after == list.count; i++) {
+        list.stop_after += 7;
+        assert_ok(pmfs_readdir(f->fs, ROOT, list.cookie, 0, take, &list));
+        snprintf(name, sizeof(name), "n%d", i * 2);
+        if (i < 500)
+            assert_ok(pmfs_unlink(f->fs, ROOT, name));
+        snprintf(name, sizeof(name), "other name %d", i);
+        make_file(f, ROOT, name);
+    }
+    for (int i = 1; i < 1000; i += 2)
+        assert_int_equal(list.seen[i], 1);
+}
+
+static void listing_of_a_file_is_enotdir(void **state)
+{
+    struct fixture *f = *state;
+    struct list list = {0};
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_error(pmfs_readdir(f->fs, ino, 0, 0, take, &list), ENOTDIR);
+}
+
+static void room_of_removed_names_is_used_again(void **state)
+{
+    struct fixture *f = *state;
+    char name[16];
+
+    make_numbered(f, 1000);
+    uint64_t size = attr_of(f, ROOT).size;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 1000; i++) {
+            snprintf(name, sizeof(name), "n%d", i);
+            assert_ok(pmfs_unlink(f->fs, ROOT, name));
+        }
+        make_numbered(f, 1000);
+    }
+    assert_int_equal(attr_of(f, ROOT).size, size);
+}
+
+/* ---- Cost ---------------------------------------------------------------------- */
+
+static void create_unlink_and_rename_cost_three_fences(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t dir = make_dir(f, ROOT, "d");
+
+    make_file(f, ROOT, "first");
+    make_file(f, dir, "first");
+    assert_int_equal(
+        FENCES(f, pmfs_mknod(f->fs, ROOT, "a", 0644, 0, &nobody, &f->attr)), 3);
+    assert_int_equal(FENCES(f, pmfs_rename(f->fs, ROOT, "a", dir, "b", 0)), 3);
+    assert_int_equal(FENCES(f, pmfs_link(f->fs, f->attr.ino, ROOT, "a", &f->attr)), 3);
+    assert_int_equal(FENCES(f, pmfs_unlink(f->fs, ROOT, "a")), 3);
+    assert_int_equal(FENCES(f, pmfs_unlink(f->fs, dir, "b")), 3);
+    assert_int_equal(FENCES(f, pmfs_mkdir(f->fs, dir, "e", 0755, &nobody, &f->attr)),
+                     3);
+    assert_int_equal(FENCES(f, pmfs_rmdir(f->fs, dir, "e")), 3);
+    assert_int_equal(FENCES(f, pmfs_lookup(f->fs, ROOT, "d", &f->attr)), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(new_filesystem_has_an_empty_root),
+        TEST(made_file_is_found),
+        TEST(made_file_is_there_after_remount),
+        TEST(unknown_name_is_enoent),
+        TEST(existing_name_is_eexist),
+        TEST(name_of_255_bytes_works_and_256_is_enametoolong),
+        TEST(name_with_a_slash_or_empty_is_einval),
+        TEST(dots_are_found_but_cannot_be_made_or_removed),
+        TEST(file_as_a_directory_is_enotdir),
+        TEST(special_files_keep_their_type_and_device),
+        TEST(setgid_directory_gives_its_group_and_bit),
+        TEST(mkdir_counts_a_link_of_the_parent),
+        TEST(change_of_a_directory_sets_its_times),
+        TEST(symlink_is_read_back),
+        TEST(symlink_of_4095_bytes_works_and_4096_is_enametoolong),
+        TEST_EMPTY(long_symlink_works_with_blocks_of_512_bytes),
+        TEST(link_is_another_name_of_the_same_inode),
+        TEST(link_of_a_directory_is_eperm),
+        TEST(link_to_an_existing_name_is_eexist),
+        TEST(link_of_an_unlinked_open_file_is_enoent),
+        TEST(links_end_at_link_max_with_emlink),
+        TEST(unlinked_file_gives_its_blocks_and_number_back),
+        TEST(number_used_again_has_another_generation),
+        TEST(unlink_of_a_directory_is_eisdir),
+        TEST(rmdir_of_a_file_is_enotdir),
+        TEST(rmdir_of_a_full_directory_is_enotempty),
+        TEST(nothing_can_be_made_in_a_removed_directory),
+        TEST(open_file_lives_without_a_name),
+        TEST(looked_up_file_lives_until_forgotten),
+        TEST(unmounting_frees_open_files_without_a_name),
+        TEST(rename_moves_a_name),
+        TEST(rename_replaces_a_file),
+        TEST(rename_replaces_an_empty_directory_only),
+        TEST(rename_between_types_is_refused),
+        TEST(rename_of_a_directory_changes_its_parent),
+        TEST(rename_of_a_directory_into_itself_is_einval),
+        TEST(rename_onto_another_name_of_the_same_inode_does_nothing),
+        TEST(rename_noreplace_is_eexist),
+        TEST(rename_exchange_swaps_file_and_directory),
+        TEST(rename_of_what_is_not_there_is_enoent),
+        TEST(listing_shows_each_name_once),
+        TEST(listing_goes_on_while_names_come_and_go),
+        TEST(listing_of_a_file_is_enotdir),
+        TEST(room_of_removed_names_is_used_again),
+        TEST(create_unlink_and_rename_cost_three_fences),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
