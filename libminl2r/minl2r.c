@@ -139,14 +139,16 @@ int minl2r_pool_close(struct minl2r_pool *pool)
 {
     if (!pool)
         return 0;
+    struct pm pm = pool->pm;
+    int fd = pool->fd;
+
     if (pool->fork_count == fork_count()) {
         int result = tx_free_all(pool);
 
         if (result < 0)
             return result;
+        pool_file_unlock(fd);
     }
-    struct pm pm = pool->pm;
-    int fd = pool->fd;
 
     pool_detach(pool);
     pool_free(pool);

@@ -194,6 +194,12 @@ int pool_file_open(const char *path, const struct minl2r_options *options, bool 
 
 void pool_file_close(struct pm *pm, int fd);
 
+/*
+ * Gives up the lock, which closing alone does not while a child of fork() lives. A child
+ * must not: it is its parent's.
+ */
+void pool_file_unlock(int fd);
+
 /* Closes what pool_file_create() made and removes the file (not a device). */
 void pool_file_discard(const char *path, struct pm *pm, int fd);
 

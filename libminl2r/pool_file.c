@@ -199,6 +199,11 @@ void pool_file_close(struct pm *pm, int fd)
     close(fd);
 }
 
+void pool_file_unlock(int fd)
+{
+    flock(fd, LOCK_UN);
+}
+
 void pool_file_discard(const char *path, struct pm *pm, int fd)
 {
     if (!is_device(path))

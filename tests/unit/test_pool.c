@@ -634,6 +634,40 @@ static void child_of_fork_may_only_close_and_the_parent_goes_on(void **state)
     assert_int_equal(in_child(f, open_again), 0);
 }
 
+/* A lock belongs to every process that inherited the file: closing is not enough. */
+static void closed_pool_can_be_opened_although_a_child_still_lives(void **state)
+{
+    struct fixture *f = *state;
+    int ends[2];
+    char byte;
+
+    fixture_create(f, SIZE, NULL);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(ends[1]);
+        _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1); /* until the parent is done */
+    }
+    close(ends[0]);
+    fixture_reopen(f);
+    close(ends[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static int close_pool(struct fixture *f)
+{
+    return minl2r_pool_close(f->pool) == 0 ? 0 : 1;
+}
+
+static void child_that_closes_does_not_unlock_the_pool_of_its_parent(void **state)
+{
+    fixture_create(*state, SIZE, NULL);
+    assert_int_equal(in_child(*state, close_pool), 0);
+    assert_int_equal(in_child(*state, open_again), 0);
+}
+
 static int open_after_parent(struct fixture *f)
 {
     struct minl2r_pool *pool;
@@ -726,6 +760,8 @@ int main(void)
         test(pool_open_in_this_process_is_busy),
         test(pool_open_in_another_process_is_busy),
         test(child_of_fork_may_only_close_and_the_parent_goes_on),
+        test(closed_pool_can_be_opened_although_a_child_still_lives),
+        test(child_that_closes_does_not_unlock_the_pool_of_its_parent),
         test(child_may_use_a_pool_that_it_opened_itself),
         test(poisoned_pool_takes_no_changes_until_opened_again),
         test(fixed_bits_are_bitmap_root_and_what_lies_past_the_end),
