@@ -417,9 +417,12 @@ static void check_target(void *arg, const struct pm_record *record, const void *
     if (record->type == PM_UNDO || record->type == PM_SWAP)
         run = blocks_of_range(&check->pool->geo, record->target, record->length);
     check->bad |= alloc_is_claimed(check->pool, run);
-    if (record->type == PM_SWAP)
+    if (record->type != PM_SWAP)
+        return;
+    check->bad |= alloc_is_claimed(check->pool, (struct block_run){swap->new_block, 1});
+    if (swap->old_block != 0)
         check->bad |=
-            alloc_is_claimed(check->pool, (struct block_run){swap->new_block, 1});
+            alloc_is_claimed(check->pool, (struct block_run){swap->old_block, 1});
 }
 
 int log_validate_targets(struct minl2r_pool *pool, uint32_t lane,
