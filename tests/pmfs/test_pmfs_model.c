@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Random calls, compared with a model: each answer, and every so often the whole tree,
+ * with remounts and fscks in between. The pool is small, so that it runs full, too.
+ *
+ * PMFS_TEST_SEED and PMFS_TEST_STEPS choose another run, and a longer one.
+ */
+#include "tests/pmfs/model.h"
+#include "tests/pmfs/pmfs_fixture.h"
+
+#define INODES_MAX 120
+#define WRITE_MAX 40000
+#define FILE_MAX (3 * MIB)
+
+struct run {
+    struct fixture *f;
+    struct model model;
+    uint64_t random;
+    uint64_t no_space; /* calls that found no room */
+    uint8_t bytes[WRITE_MAX];
+};
+
+static uint64_t below(struct run *run, uint64_t end)
+{
+    run->random ^= run->random << 13;
+    run->random ^= run->random >> 7;
+    run->random ^= run->random << 17;
+    return run->random % end;
+}
+
+/* ---- Picking ------------------------------------------------------------------- */
+
+static struct model_inode *pick(struct run *run)
+{
+    struct model_inode *inode = run->model.all;
+
+    for (uint64_t i = below(run, (uint64_t)run->model.inode_count); i; i--)
+        inode = inode->next;
+    return inode;
+}
+
+static struct model_inode *pick_type(struct run *run, uint32_t type)
+{
+    for (int i = 0; i < 50; i++) {
+        struct model_inode *inode = pick(run);
+
+        if ((inode->mode & S_IFMT) == type)
+            return inode;
+    }
+    return run->model.root;
+}
+
+/* Mostly directories. */
+static struct model_inode *pick_dir(struct run *run)
+{
+    return below(run, 50) ? pick_type(run, S_IFDIR) : pick(run);
+}
+
+/* A few names, some of them long, so that they meet. */
+static const char *pick_name(struct run *run, char *name)
+{
+    uint64_t number = below(run, 40);
+    int length = snprintf(name, MODEL_NAME_SIZE, "name %d", (int)number);
+
+    if (number % 5 == 0) {
+        memset(name + length, 'x', (size_t)(MODEL_NAME_SIZE - 1 - length));
+        name[MODEL_NAME_SIZE - 1 - (int)number] = 0;
+    }
+    return name;
+}
+
+/* One that exists, mostly. */
+static const char *pick_entry(struct run *run, const struct model_inode *dir,
+                              char *name)
+{
+    if (!S_ISDIR(dir->mode) || dir->entry_count == 0 || below(run, 10) == 0)
+        return pick_name(run, name);
+    return strcpy(name, dir->entries[below(run, (uint64_t)dir->entry_count)].name);
+}
+
+/* Compares an answer. True if the call is to be done in the model, too. */
+static bool did(struct run *run, int rc, int expected, const char *what)
+{
+    if (rc == -ENOSPC && expected == 0) {
+        run->no_space++;
+        return false;
+    }
+    if (rc != expected) {
+        print_error("%s: %d (%s), not %d; last message: %s\n", what, rc, strerror(-rc),
+                    expected, pmfs_errormsg());
+        fail();
+    }
+    return rc == 0;
+}
+
+/* ---- Calls --------------------------------------------------------------------- */
+
+static void count_lookup(struct run *run, struct model_inode *inode)
+{
+    inode->lookups += (run->f->mount.flags & PMFS_COUNT_LOOKUPS) != 0;
+}
+
+static void do_make(struct run *run)
+{
+    static const uint32_t types[] = {S_IFREG, S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO};
+    struct fixture *f = run->f;
+    struct model_inode *dir = pick_dir(run), *made;
+    uint32_t mode = types[below(run, 5)] | (uint32_t)below(run, 01000);
+    char name[MODEL_NAME_SIZE], target[3000];
+    const struct pmfs_cred cred = {.uid = (uint32_t)below(run, 9), .gid = 3};
+    int rc;
+
+    pick_name(run, name);
+    if (run->model.inode_count >= INODES_MAX)
+        return;
+    memset(target, 't', sizeof(target));
+    target[1 + below(run, sizeof(target) - 1)] = 0;
+    if (S_ISDIR(mode)) {
+        rc = pmfs_mkdir(f->fs, dir->ino, name, mode, &cred, &f->attr);
+    } else if (S_ISLNK(mode)) {
+        mode = S_IFLNK | 0777;
+        rc = pmfs_symlink(f->fs, dir->ino, name, target, &cred, &f->attr);
+    } else {
+        rc = pmfs_mknod(f->fs, dir->ino, name, mode, 0, &cred, &f->attr);
+    }
+    if (!did(run, rc, model_may_make(dir, name), "make"))
+        return;
+    made = model_make(&run->model, dir, name, mode, f->attr.ino);
+    made->uid = cred.uid;
+    made->gid = cred.gid;
+    if (S_ISLNK(mode))
+        model_write(made, 0, target, strlen(target));
+    count_lookup(run, made);
+}
+
+static void do_link(struct run *run)
+{
+    struct fixture *f = run->f;
+    struct model_inode *inode = pick(run), *dir = pick_dir(run);
+    char name[MODEL_NAME_SIZE];
+
+    pick_name(run, name);
+    if (!did(run, pmfs_link(f->fs, inode->ino, dir->ino, name, &f->attr),
+             model_may_link(inode, dir, name), "link"))
+        return;
+    model_link(inode, dir, name);
+    count_lookup(run, inode);
+}
+
+static void do_remove(struct run *run)
+{
+    struct model_inode *dir = pick_dir(run);
+    char name[MODEL_NAME_SIZE];
+    bool directory = below(run, 3) == 0;
+    int rc;
+
+    pick_entry(run, dir, name);
+    rc = directory ? pmfs_rmdir(run->f->fs, dir->ino, name)
+                   : pmfs_unlink(run->f->fs, dir->ino, name);
+    if (rc == -ENOENT && S_ISDIR(dir->mode) && dir->nlink == 0)
+        return;
+    if (did(run, rc, model_may_remove(dir, name, directory), "remove"))
+        model_remove(&run->model, dir, name);
+}
+
+static void do_rename(struct run *run)
+{
+    static const unsigned all_flags[] = {0, 0, 0, PMFS_RENAME_NOREPLACE,
+                                         PMFS_RENAME_EXCHANGE};
+    struct model_inode *dir = pick_dir(run);
+    struct model_inode *new_dir = below(run, 2) ? dir : pick_dir(run);
+    char name[MODEL_NAME_SIZE], new_name[MODEL_NAME_SIZE];
+    unsigned flags = all_flags[below(run, 5)];
+
+    pick_entry(run, dir, name);
+    if (below(run, 2))
+        pick_entry(run, new_dir, new_name);
+    else
+        pick_name(run, new_name);
+    if (did(run, pmfs_rename(run->f->fs, dir->ino, name, new_dir->ino, new_name, flags),
+            model_may_rename(dir, name, new_dir, new_name, flags), "rename"))
+        model_rename(&run->model, dir, name, new_dir, new_name, flags);
+}
+
+static int expected_of_file(const struct model_inode *inode)
+{
+    if (S_ISREG(inode->mode))
+        return 0;
+    return S_ISDIR(inode->mode) ? -EISDIR : -EINVAL;
+}
+
+static void do_write(struct run *run)
+{
+    struct model_inode *inode = below(run, 30) ? pick_type(run, S_IFREG) : pick(run);
+    unsigned flags = below(run, 3) ? 0 : PMFS_APPEND;
+    uint64_t offset =
+        below(run, 2) ? below(run, 60000) : below(run, inode->size + 9000);
+    uint64_t size = below(run, 2) ? below(run, 300) : below(run, WRITE_MAX);
+    size_t done = 0;
+
+    if (below(run, 20) == 0)
+        offset = below(run, FILE_MAX);
+    if (flags & PMFS_APPEND && inode->size + size > FILE_MAX)
+        return;
+    for (uint64_t i = 0; i < size; i += 8)
+        memcpy(run->bytes + i, &(uint64_t){below(run, UINT64_MAX)}, 8);
+    if (!did(run,
+             pmfs_write(run->f->fs, inode->ino, offset, run->bytes, size, flags, &done),
+             expected_of_file(inode), "write"))
+        return;
+    assert_int_equal(done, size);
+    model_write(inode, flags & PMFS_APPEND ? inode->size : offset, run->bytes, size);
+}
+
+static void do_truncate(struct run *run)
+{
+    struct model_inode *inode = below(run, 30) ? pick_type(run, S_IFREG) : pick(run);
+    const struct pmfs_attr values = {
+        .size = below(run, 3) ? below(run, inode->size + 1)
+                              : below(run, below(run, 4) ? 20000 : FILE_MAX)};
+
+    if (did(run, pmfs_setattr(run->f->fs, inode->ino, &values, PMFS_SET_SIZE, NULL),
+            expected_of_file(inode), "truncate"))
+        model_truncate(inode, values.size);
+}
+
+static void do_setattr(struct run *run)
+{
+    struct model_inode *inode = pick(run);
+    unsigned mask = (unsigned)below(run, PMFS_SET_GID * 2);
+    const struct pmfs_attr values = {
+        .mode = (uint32_t)below(run, 010000) & ~(uint32_t)S_ISGID,
+        .uid = (uint32_t)below(run, 9),
+        .gid = (uint32_t)below(run, 9),
+    };
+
+    if (below(run, 2))
+        mask |= PMFS_SET_ATIME_NOW;
+    if (!did(run, pmfs_setattr(run->f->fs, inode->ino, &values, mask, NULL), 0,
+             "setattr"))
+        return;
+    if (mask & PMFS_SET_MODE)
+        inode->mode = (inode->mode & S_IFMT) | (values.mode & 07777);
+    if (mask & PMFS_SET_UID)
+        inode->uid = values.uid;
+    if (mask & PMFS_SET_GID)
+        inode->gid = values.gid;
+}
+
+static void do_lookup(struct run *run)
+{
+    struct fixture *f = run->f;
+    struct model_inode *dir = pick_type(run, S_IFDIR), *found;
+    char name[MODEL_NAME_SIZE];
+
+    pick_name(run, name);
+    found = model_find(dir, name);
+    if (did(run, pmfs_lookup(f->fs, dir->ino, name, &f->attr), found ? 0 : -ENOENT,
+            "lookup")) {
+        assert_int_equal(f->attr.ino, found->ino);
+        count_lookup(run, found);
+    }
+}
+
+static void do_open(struct run *run)
+{
+    struct model_inode *inode = pick(run);
+
+    assert_ok(pmfs_open(run->f->fs, inode->ino));
+    inode->opens++;
+}
+
+static void do_close_or_forget(struct run *run)
+{
+    struct model_inode *inode = pick(run);
+
+    for (int i = 0; i < 10 && inode->nlink; i++)
+        inode = pick(run); /* those without a name are the interesting ones */
+    if (inode->opens) {
+        inode->opens--;
+        pmfs_release(run->f->fs, inode->ino);
+    } else if (inode->lookups) {
+        uint64_t count = 1 + below(run, inode->lookups);
+
+        inode->lookups -= count;
+        pmfs_forget(run->f->fs, inode->ino, count);
+    }
+    model_reap(&run->model, inode);
+}
+
+/* ---- Comparing ----------------------------------------------------------------- */
+
+static void compare_content(struct run *run, const struct model_inode *inode)
+{
+    struct fixture *f = run->f;
+    char target[PMFS_SYMLINK_MAX + 1];
+
+    if (S_ISREG(inode->mode)) {
+        assert_bytes(f, inode->ino, 0, inode->size ? inode->bytes : run->bytes,
+                     inode->size);
+    } else if (S_ISLNK(inode->mode)) {
+        assert_ok(pmfs_readlink(f->fs, inode->ino, target, sizeof(target)));
+        assert_int_equal(strlen(target), inode->size);
+        assert_memory_equal(target, inode->bytes, inode->size);
+    }
+}
+
+struct comparison {
+    const struct model_inode *dir;
+    int count;
+};
+
+static int compare_entry(void *arg, const struct pmfs_dirent *entry)
+{
+    struct comparison *comparison = arg;
+    const struct model_inode *found;
+
+    if (strcmp(entry->name, ".") == 0)
+        found = comparison->dir;
+    else if (strcmp(entry->name, "..") == 0)
+        found = comparison->dir->parent;
+    else
+        found = model_find(comparison->dir, entry->name);
+    if (!found) {
+        print_error("listed, but should not be there: %s\n", entry->name);
+        return 1;
+    }
+    assert_int_equal(entry->ino, found->ino);
+    assert_int_equal(entry->mode, found->mode & S_IFMT);
+    comparison->count++;
+    return 0;
+}
+
+static void compare_inode(struct run *run, const struct model_inode *inode)
+{
+    struct pmfs_attr attr = attr_of(run->f, inode->ino);
+    struct comparison comparison = {.dir = inode};
+
+    assert_int_equal(attr.mode, inode->mode);
+    assert_int_equal(attr.nlink, inode->nlink);
+    assert_int_equal(attr.uid, inode->uid);
+    assert_int_equal(attr.gid, inode->gid);
+    if (!S_ISDIR(inode->mode)) {
+        assert_int_equal(attr.size, inode->size);
+        compare_content(run, inode);
+        return;
+    }
+    if (inode->nlink == 0)
+        return;
+    assert_ok(pmfs_readdir(run->f->fs, inode->ino, 0, 0, compare_entry, &comparison));
+    assert_int_equal(comparison.count, inode->entry_count + 2);
+}
+
+static void compare_all(struct run *run)
+{
+    for (const struct model_inode *inode = run->model.all; inode; inode = inode->next)
+        compare_inode(run, inode);
+}
+
+/* A remount forgets who used what. */
+static void do_remount(struct run *run)
+{
+    for (struct model_inode *inode = run->model.all, *next; inode; inode = next) {
+        next = inode->next;
+        inode->opens = 0;
+        inode->lookups = 0;
+        model_reap(&run->model, inode);
+    }
+    fixture_fsck_and_mount(run->f);
+    assert_int_equal(run->f->summary.orphans, 0);
+    compare_all(run);
+}
+
+static void step(struct run *run)
+{
+    static void (*const calls[])(struct run * run) = {
+        do_make,
+        do_make,
+        do_make,
+        do_link,
+        do_remove,
+        do_remove,
+        do_rename,
+        do_rename,
+        do_write,
+        do_write,
+        do_write,
+        do_truncate,
+        do_setattr,
+        do_lookup,
+        do_open,
+        do_close_or_forget,
+        do_close_or_forget,
+    };
+
+    calls[below(run, sizeof(calls) / sizeof(*calls))](run);
+}
+
+static uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+    const char *value = getenv(name);
+
+    return value ? strtoull(value, NULL, 0) : otherwise;
+}
+
+static void run_model(struct fixture *f, uint64_t pool_size, uint32_t block_size,
+                      uint32_t flags)
+{
+    struct run *run = calloc(1, sizeof(*run));
+    uint64_t seed = from_environment("PMFS_TEST_SEED", 20150108 + block_size + flags);
+    uint64_t steps = from_environment("PMFS_TEST_STEPS", 20000);
+
+    assert_non_null(run);
+    run->f = f;
+    run->random = seed;
+    print_message("          seed %llu\n", (unsigned long long)seed);
+    f->mkfs.pool.block_size = block_size;
+    f->mount.flags = flags;
+    f->mount.cached_inodes = 64;
+    fixture_mkfs(f, pool_size);
+    fixture_mount(f);
+    model_init(&run->model);
+    for (uint64_t i = 0; i < steps; i++) {
+        step(run);
+        if (i % 97 == 0)
+            compare_inode(run, pick(run));
+        if (below(run, 1000) == 0)
+            do_remount(run);
+    }
+    do_remount(run);
+    print_message("          %llu calls found no room\n",
+                  (unsigned long long)run->no_space);
+    model_finish(&run->model);
+    free(run);
+}
+
+static void random_calls_do_what_the_model_does(void **state)
+{
+    run_model(*state, 2 * MIB, 4096, 0);
+}
+
+static void random_calls_do_so_with_lookups_counted(void **state)
+{
+    run_model(*state, 2 * MIB, 4096, PMFS_COUNT_LOOKUPS);
+}
+
+static void random_calls_do_so_with_blocks_of_512_bytes(void **state)
+{
+    run_model(*state, 2 * MIB, 512, 0);
+}
+
+static void random_calls_do_so_with_blocks_of_16_kib(void **state)
+{
+    run_model(*state, 5 * MIB, 16384, PMFS_COUNT_LOOKUPS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_EMPTY(random_calls_do_what_the_model_does),
+        TEST_EMPTY(random_calls_do_so_with_lookups_counted),
+        TEST_EMPTY(random_calls_do_so_with_blocks_of_512_bytes),
+        TEST_EMPTY(random_calls_do_so_with_blocks_of_16_kib),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
