@@ -17,8 +17,7 @@
 
 #define THREAD_COUNT_MAX 10
 
-/* ---- Messages
- * --------------------------------------------------------------------------- */
+/* ---- Messages ---------------------------------------------------------------- */
 
 /* A process in the background has no terminal: what libfuse says goes to the system
  * log. */
@@ -46,8 +45,7 @@ static void tell_recovery(struct pmfs *fs)
                 finished.orphans, finished.truncates);
 }
 
-/* ---- Mounting
- * --------------------------------------------------------------------------- */
+/* ---- Mounting ---------------------------------------------------------------- */
 
 static int open_pool(const struct daemon_options *options, struct pmfs **fs)
 {
@@ -109,8 +107,7 @@ static int write_pid_file(const char *path)
     return 0;
 }
 
-/* ---- Serving
- * ---------------------------------------------------------------------------- */
+/* ---- Serving ----------------------------------------------------------------- */
 
 static int loop(struct fuse_session *session, const struct daemon_options *options)
 {
@@ -122,7 +119,7 @@ static int loop(struct fuse_session *session, const struct daemon_options *optio
     config = fuse_loop_cfg_create();
     if (config == NULL)
         return -ENOMEM;
-    fuse_loop_cfg_set_clone_fd(config, options->clone_fd);
+    fuse_loop_cfg_set_clone_fd(config, !options->shared_fd);
     fuse_loop_cfg_set_max_threads(config, THREAD_COUNT_MAX);
     fuse_loop_cfg_set_idle_threads(config, THREAD_COUNT_MAX);
     result = fuse_session_loop_mt(session, config);
@@ -186,7 +183,7 @@ static int serve_session(struct fuse_session *session,
  */
 static int serve(const struct daemon_options *options, int ready_fd)
 {
-    struct mount_state state = {0};
+    struct mount_state state = {.direct_io = options->direct_io};
     int error = open_pool(options, &state.fs);
 
     if (error < 0)

@@ -15,7 +15,8 @@ struct daemon_options {
     enum minl2r_medium require; /* refuse a lesser medium; 0: take any */
     bool foreground;            /* serve in this process */
     bool single_thread;
-    bool clone_fd; /* a descriptor of its own for each thread */
+    bool direct_io; /* file content bypasses the kernel's cache */
+    bool shared_fd; /* all threads share one descriptor of /dev/fuse */
 };
 
 /*

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The kernel caches pages, attributes and names for as long as it likes: nobody else
- * changes the filesystem. Writes are never delayed: each write(2) is a request and each
- * request a transaction, durable when it is answered. Hence what is not here, and so
- * answered ENOSYS, which the kernel takes as "never ask again":
+ * changes the filesystem. Writes are never delayed: each request is a transaction,
+ * durable when it is answered. (Into its cache the kernel writes a write(2) in pieces
+ * where it needs to, and each piece is a request; with O_DIRECT or `direct_io` up to 1
+ * MiB is one.) Hence what is not here, and so answered ENOSYS, which the kernel takes
+ * as "never ask again":
  *
  *   fsync, fsyncdir, flush   there is nothing left to write
  *   open, opendir, create    lookups alone keep inodes alive; a new file comes by mknod
@@ -12,6 +14,7 @@
 #include "pmfs-proto/fuse/ops.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +36,7 @@ static struct pmfs *fs_of(fuse_req_t req)
     return state_of(req)->fs;
 }
 
-/* ---- Conversions
- * ------------------------------------------------------------------------ */
+/* ---- Conversions ------------------------------------------------------------- */
 
 static struct pmfs_cred cred_of(fuse_req_t req)
 {
@@ -121,8 +123,7 @@ static unsigned set_mask_of(int to_set)
     return mask;
 }
 
-/* ---- Replies
- * ---------------------------------------------------------------------------- */
+/* ---- Replies ----------------------------------------------------------------- */
 
 /* The only place where the sign of an errno flips. `error` is 0 or negative. */
 static void reply_result(fuse_req_t req, int error)
@@ -164,12 +165,10 @@ static void reply_no_entry(fuse_req_t req)
     fuse_reply_entry(req, &none);
 }
 
-/* ---- Session
- * ---------------------------------------------------------------------------- */
+/* ---- Session ----------------------------------------------------------------- */
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
-    const unsigned opens = FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_NO_OPENDIR_SUPPORT;
     /* Set-user-ID bits are left to the kernel, O_TRUNC is a request of its own. */
     const unsigned unwanted = FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_READDIRPLUS_AUTO |
                               FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_ATOMIC_O_TRUNC |
@@ -179,13 +178,13 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
                             FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS;
     struct mount_state *state = userdata;
 
-    state->without_open = (conn->capable & opens) == opens;
+    state->without_open = !state->direct_io && conn->capable & FUSE_CAP_NO_OPEN_SUPPORT;
+    state->without_opendir = conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT;
     conn->want = (conn->want & ~unwanted) | (conn->capable & wanted);
     conn->max_write = 1 << 20;
 }
 
-/* ---- Inodes
- * ----------------------------------------------------------------------------- */
+/* ---- Inodes ------------------------------------------------------------------ */
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
@@ -230,8 +229,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *stat, int to
     reply_attr(req, pmfs_setattr(fs_of(req), ino, &values, mask, &attr), &attr);
 }
 
-/* ---- Names
- * ------------------------------------------------------------------------------ */
+/* ---- Names ------------------------------------------------------------------- */
 
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                      dev_t rdev)
@@ -303,8 +301,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
     reply_result(req, error);
 }
 
-/* ---- Files
- * ------------------------------------------------------------------------------ */
+/* ---- Files ------------------------------------------------------------------- */
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
@@ -313,14 +310,33 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         fuse_reply_err(req, ENOSYS);
         return;
     }
+    fi->direct_io = state_of(req)->direct_io;
     fi->keep_cache = 1;
-    fi->cache_readdir = 1;
     fuse_reply_open(req, fi);
 }
 
+/* More pieces than one writev() takes: only large reads from small blocks have them. */
+static int reply_copied(fuse_req_t req, const struct iovec *pieces, int count,
+                        size_t size)
+{
+    char *buffer = malloc(size), *end = buffer;
+
+    if (buffer == NULL)
+        return -ENOMEM;
+    for (int i = 0; i < count; i++) {
+        memcpy(end, pieces[i].iov_base, pieces[i].iov_len);
+        end += pieces[i].iov_len;
+    }
+    fuse_reply_buf(req, buffer, size);
+    free(buffer);
+    return 0;
+}
+
+/* The file is locked until the kernel has its copy. libfuse adds a piece of its own. */
 static int reply_pieces(void *req, const struct iovec *pieces, int count, size_t size)
 {
-    (void)size;
+    if (count >= IOV_MAX)
+        return reply_copied(req, pieces, count, size);
     fuse_reply_iov(req, pieces, count);
     return 0;
 }
@@ -350,8 +366,19 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
         fuse_reply_write(req, done);
 }
 
-/* ---- Directories
- * ------------------------------------------------------------------------ */
+/* ---- Directories ------------------------------------------------------------- */
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)ino;
+    if (state_of(req)->without_opendir) {
+        fuse_reply_err(req, ENOSYS);
+        return;
+    }
+    fi->keep_cache = 1;
+    fi->cache_readdir = 1;
+    fuse_reply_open(req, fi);
+}
 
 /* A reply to READDIR or READDIRPLUS that is being filled. */
 struct listing {
@@ -423,8 +450,7 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t co
     list(req, ino, size, cookie, PMFS_READDIR_ATTR, add_entry);
 }
 
-/* ---- The filesystem
- * --------------------------------------------------------------------- */
+/* ---- The filesystem ---------------------------------------------------------- */
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
@@ -481,7 +507,7 @@ const struct fuse_lowlevel_ops ops = {
     .rmdir = op_rmdir,
     .rename = op_rename,
     .open = op_open,
-    .opendir = op_open,
+    .opendir = op_opendir,
     .read = op_read,
     .write = op_write,
     .readdir = op_readdir,

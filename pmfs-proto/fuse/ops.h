@@ -10,8 +10,10 @@
 
 /* User data of the session. Holds nothing that a killed daemon would lose. */
 struct mount_state {
-    struct pmfs *fs;   /* mounted with PMFS_COUNT_LOOKUPS */
-    bool without_open; /* the kernel can do without OPEN and OPENDIR requests */
+    struct pmfs *fs;      /* mounted with PMFS_COUNT_LOOKUPS */
+    bool direct_io;       /* file content bypasses the kernel's cache */
+    bool without_open;    /* the kernel can do without OPEN requests */
+    bool without_opendir; /* and without OPENDIR */
 };
 
 extern const struct fuse_lowlevel_ops ops;

@@ -28,6 +28,10 @@ static const char help[] =
     "run\n"
     "        nodev, nosuid, exec\n"
     "        require=MEDIUM      refuse a lesser medium: emulated, file, dax, eadr\n"
+    "        direct_io           file content bypasses the kernel's cache: every "
+    "write() up\n"
+    "                            to 1 MiB is one transaction, but there is no shared "
+    "mmap()\n"
     "        pid_file=FILE       as --pid-file\n"
     "        noclone_fd          all threads share one descriptor of /dev/fuse\n"
     "        defaults, auto, noauto, user, nouser, users, owner, group, _netdev, "
@@ -38,7 +42,7 @@ static const char help[] =
     "  -s, --single-thread   serve one request after the other\n"
     "      --pid-file FILE   write the process id of the daemon to FILE\n"
     "      --help\n\n"
-    "Exit status: 0 mounted, 1 wrong usage, 2 system error, 32 not mounted.\n";
+    "Exit status: 0 mounted, 1 wrong usage, 32 not mounted.\n";
 
 static const char helper_help[] =
     "Usage: mount.pmfs POOL DIRECTORY [-sfnv] [-o OPTIONS]\n\n"
@@ -54,13 +58,7 @@ struct request {
     bool fake;   /* do everything but mount */
 };
 
-static void init_request(struct request *request)
-{
-    *request = (struct request){.daemon.clone_fd = true};
-}
-
-/* ---- Mount options
- * ----------------------------------------------------------------------- */
+/* ---- Mount options ----------------------------------------------------------- */
 
 static bool is_listed(const char *option, const char *const *list)
 {
@@ -95,6 +93,17 @@ static bool set_pid_file(struct request *request, const char *path)
     return length > 0 && (size_t)length < sizeof(request->pid_file);
 }
 
+static bool set_flag(struct daemon_options *options, const char *name)
+{
+    bool *flag = strcmp(name, "direct_io") == 0    ? &options->direct_io
+                 : strcmp(name, "noclone_fd") == 0 ? &options->shared_fd
+                                                   : NULL;
+
+    if (flag != NULL)
+        *flag = true;
+    return flag != NULL;
+}
+
 static bool set_mount_option(struct request *request, const char *option)
 {
     static const char *const for_kernel[] = {
@@ -113,11 +122,7 @@ static bool set_mount_option(struct request *request, const char *option)
         return medium_parse(option + 8, &request->daemon.require);
     if (strncmp(option, "pid_file=", 9) == 0)
         return set_pid_file(request, option + 9);
-    if (strcmp(option, "noclone_fd") == 0) {
-        request->daemon.clone_fd = false;
-        return true;
-    }
-    return request->sloppy;
+    return set_flag(&request->daemon, option) || request->sloppy;
 }
 
 static bool set_mount_options(struct request *request, char *list)
@@ -133,8 +138,7 @@ static bool set_mount_options(struct request *request, char *list)
     return true;
 }
 
-/* ---- Mounting
- * --------------------------------------------------------------------------- */
+/* ---- Mounting ---------------------------------------------------------------- */
 
 static int fail(const char *path, const char *why)
 {
@@ -221,10 +225,9 @@ int cmd_mount(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {0},
     };
-    struct request request;
+    struct request request = {0};
     int option;
 
-    init_request(&request);
     while ((option = getopt_long(argc, argv, "o:fs", options, NULL)) != -1) {
         if (option == 'h') {
             fputs(help, stdout);
@@ -242,11 +245,10 @@ int cmd_mount(int argc, char **argv)
 
 int cmd_mount_helper(int argc, char **argv)
 {
-    struct request request;
+    struct request request = {0};
     char *list = NULL;
     int option;
 
-    init_request(&request);
     while ((option = getopt(argc, argv, "sfnvo:t:N:")) != -1) {
         if (option == '?')
             return MOUNT_EXIT_USAGE;

@@ -30,8 +30,7 @@ struct run {
     int status;  /* exit status so far */
 };
 
-/* ---- Space
- * ------------------------------------------------------------------------------ */
+/* ---- Space ------------------------------------------------------------------- */
 
 static double mib(const struct pmfs_statfs *fs, uint64_t blocks)
 {
@@ -61,8 +60,7 @@ static void add_space(cJSON *object, const struct pmfs_status *status)
     json_add_count(object, "files_free", fs->files_free);
 }
 
-/* ---- What it lies on
- * -------------------------------------------------------------------- */
+/* ---- What it lies on --------------------------------------------------------- */
 
 static void format_uuid(char text[37], const uint8_t uuid[16])
 {
@@ -125,8 +123,7 @@ static void add_place(cJSON *object, const struct pmfs_status *status)
     json_add_count(object, "finished_truncates", status->finished.truncates);
 }
 
-/* ---- What it has cost
- * ------------------------------------------------------------------- */
+/* ---- What it has cost -------------------------------------------------------- */
 
 static const struct counter {
     const char *name;
@@ -174,8 +171,7 @@ static void add_costs(cJSON *object, const struct pmfs_status *status)
         json_add_count(object, counters[i].name, counter_value(status, i));
 }
 
-/* ---- Asking
- * ----------------------------------------------------------------------------- */
+/* ---- Asking ------------------------------------------------------------------ */
 
 static int query(const char *path, struct pmfs_status *status)
 {

@@ -6,7 +6,6 @@
 
 /* Of mount(8) and umount(8). */
 #define MOUNT_EXIT_USAGE 1
-#define MOUNT_EXIT_SYSTEM 2
 #define MOUNT_EXIT_FAILED 32
 
 /* Of fsck(8). */

@@ -32,7 +32,7 @@
 
 #define WRITER_COUNT 8u
 #define RECORD_SIZE_MAX 40000u
-#define APPEND_FILE_SIZE_MAX (4u << 20)
+#define APPEND_FILE_SIZE_MAX (2u << 20)
 
 /* Below and above half a block, whole blocks, and unaligned ones across several. */
 static const uint32_t slot_sizes[] = {64, 200, 1000, 1900, 3000, 4096, 9000, 40000};
@@ -139,8 +139,7 @@ static void path_of(char path[4096], const char *name, uint32_t writer)
         errx(2, "%s: path too long", directory);
 }
 
-/* ---- Acknowledgements
- * ------------------------------------------------------------------ */
+/* ---- Acknowledgements -------------------------------------------------------- */
 
 static void acknowledge(const struct ack *ack)
 {
@@ -166,8 +165,7 @@ static void load_acks(struct progress progress[WRITER_COUNT])
         err(2, "acknowledgement log");
 }
 
-/* ---- Writing
- * --------------------------------------------------------------------------- */
+/* ---- Writing ----------------------------------------------------------------- */
 
 /* The filesystem should die under us; any other error is a failure of its own. */
 static void expect_death(const char *what)
@@ -253,25 +251,31 @@ static int open_for_writing(const char *name, uint32_t writer, int flags)
     char path[4096];
 
     path_of(path, name, writer);
-    int fd = open(path, O_WRONLY | O_CREAT | flags, 0600);
+    /* O_DIRECT, which needs no alignment here, makes each write() one request. */
+    int fd = open(path, O_WRONLY | O_CREAT | O_DIRECT | flags, 0600);
     if (fd < 0)
-        err(1, "%s", path);
+        expect_death(path);
     return fd;
 }
 
-static void open_writer(struct writer *writer, uint32_t index)
+static bool open_writer(struct writer *writer, uint32_t index)
 {
     struct stat status;
 
     writer->index = index;
     writer->random = seed_of(index, 0, (uint64_t)getpid());
-    writer->slots_fd = open_for_writing("slots", index, 0);
-    writer->append_fd = open_for_writing("append", index, O_APPEND);
     path_of(writer->replace_path, "replace", index);
     path_of(writer->aside_path, "aside", index);
-    if (fstat(writer->append_fd, &status) < 0)
-        err(1, "append-%u", index);
+    writer->slots_fd = open_for_writing("slots", index, 0);
+    writer->append_fd = open_for_writing("append", index, O_APPEND);
+    if (writer->slots_fd < 0 || writer->append_fd < 0)
+        return false;
+    if (fstat(writer->append_fd, &status) < 0) {
+        expect_death("append");
+        return false;
+    }
     writer->append_size = (uint64_t)status.st_size;
+    return true;
 }
 
 static int run(void)
@@ -284,7 +288,8 @@ static int run(void)
     load_acks(progress);
     for (uint32_t i = 0; i < WRITER_COUNT; i++) {
         writers[i].progress = progress[i];
-        open_writer(&writers[i], i);
+        if (!open_writer(&writers[i], i))
+            atomic_store(&stopped, true);
     }
     for (uint32_t i = 0; i < WRITER_COUNT; i++) {
         if (pthread_create(&threads[i], NULL, write_until_death, &writers[i]) != 0)
@@ -298,8 +303,7 @@ static int run(void)
     return 0;
 }
 
-/* ---- Verifying
- * ------------------------------------------------------------------------- */
+/* ---- Verifying --------------------------------------------------------------- */
 
 struct verdict {
     struct progress *progress;

@@ -107,7 +107,7 @@ choose_tree() {
     for candidate in ${tree:-/usr/include /usr/include/linux /usr/include/asm-generic}; do
         [ -d "$candidate" ] || continue
         tree_mib=$(du -sm "$candidate" | cut -f1)
-        # The writers' files grow to less than 80 MiB.
+        # The writers' files grow to less than 64 MiB.
         pool_mib=$((tree_mib + tree_mib / 2 + 128))
         if [ "$pool_mib" -lt "$shm_mib" ]; then
             tree=$candidate
@@ -172,7 +172,7 @@ read_recovery() {
 }
 
 kill_once() {
-    local acked verdict whole unasked lost undone delay_ms=$((100 + RANDOM % 400))
+    local acked verdict whole unasked lost undone delay_ms=$((50 + RANDOM % 250))
     "$bin/demo-writer" run "$mount/writers" "$work/acks" >"$work/written" &
     writer=$!
     sleep "$(printf '0.%03d' "$delay_ms")"
@@ -211,7 +211,8 @@ report() {
     check_fs
     say "fsck: $(tail -1 "$work/output" | sed "s,^$pool: ,,")"
     say "$acked_count writes were acknowledged: every one is there, none is half done"
-    say "$unasked_count more were under way when the filesystem died: whole, though not acknowledged"
+    say "of those under way when the filesystem died, $unasked_count had become durable and are whole;"
+    say "the others left no trace"
     say "$hit_count of $kill_count kills hit inside a commit; recovery undid $undone_count transactions:"
     say "$undone_records records, $undone_bytes bytes, $undone_blocks blocks"
     step "What copying the tree cost"

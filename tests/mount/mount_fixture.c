@@ -38,8 +38,7 @@ void assert_said(const struct mount_fixture *f, const char *words)
     fail();
 }
 
-/* ---- Whether one can mount at all
- * ---------------------------------------------------------- */
+/* ---- Whether one can mount at all -------------------------------------------- */
 
 static bool may_mount(void)
 {
@@ -75,8 +74,7 @@ void skip_without_fuse(void)
     exit(SKIPPED);
 }
 
-/* ---- Programs
- * ------------------------------------------------------------------------------ */
+/* ---- Programs ---------------------------------------------------------------- */
 
 static void collect(char *argv[ARGUMENT_MAX], const char *program, const char *first,
                     va_list args)
@@ -161,8 +159,7 @@ pid_t start(const char *program, ...)
     return spawn(argv, "/dev/null");
 }
 
-/* ---- Mounting
- * ------------------------------------------------------------------------------ */
+/* ---- Mounting ---------------------------------------------------------------- */
 
 void mount_fs(struct mount_fixture *f, const char *options)
 {
@@ -183,23 +180,14 @@ void unmount_fs(struct mount_fixture *f)
     assert_int_equal(status, 0);
 }
 
-static pid_t read_pid(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    int pid = 0;
-
-    if (file == NULL)
-        return 0;
-    if (fscanf(file, "%d", &pid) != 1)
-        pid = 0;
-    fclose(file);
-    return pid;
-}
-
 pid_t daemon_pid(const struct mount_fixture *f)
 {
-    pid_t pid = read_pid(f->pid_file);
+    FILE *file = fopen(f->pid_file, "re");
+    int pid = 0;
 
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    fclose(file);
     assert_true(pid > 0);
     return pid;
 }
@@ -209,8 +197,7 @@ void kill_daemon(const struct mount_fixture *f)
     assert_success(kill(daemon_pid(f), SIGKILL));
 }
 
-/* ---- Setting up and tearing down
- * ----------------------------------------------------------- */
+/* ---- Setting up and tearing down --------------------------------------------- */
 
 int setup_empty(void **state)
 {
@@ -266,19 +253,15 @@ static void remove_flat(const char *path)
 int teardown(void **state)
 {
     struct mount_fixture *f = *state;
-    pid_t pid = read_pid(f->pid_file);
 
     if (pmfs(f, "umount", f->mountpoint, NULL) != 0)
         pmfs(f, "umount", "--lazy", f->mountpoint, NULL);
-    if (pid > 0 && read_pid(f->pid_file) == pid)
-        kill(pid, SIGKILL);
     remove_flat(f->dir);
     free(f);
     return 0;
 }
 
-/* ---- Paths and files
- * ----------------------------------------------------------------------- */
+/* ---- Paths and files --------------------------------------------------------- */
 
 static const char *join(const char *dir, const char *name)
 {

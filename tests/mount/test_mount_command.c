@@ -30,8 +30,7 @@ static void an_unknown_command_is_refused(void **state)
     assert_said(f, "no command 'mounted'");
 }
 
-/* ---- mkfs
- * --------------------------------------------------------------------------------- */
+/* ---- mkfs -------------------------------------------------------------------- */
 
 static void mkfs_keeps_an_existing_file(void **state)
 {
@@ -79,8 +78,7 @@ static void mkfs_refuses_a_lesser_medium_than_required(void **state)
     assert_errno(access(f->pool, F_OK), ENOENT);
 }
 
-/* ---- mount
- * -------------------------------------------------------------------------------- */
+/* ---- mount ------------------------------------------------------------------- */
 
 static void a_second_mount_on_the_directory_is_refused(void **state)
 {
@@ -209,8 +207,7 @@ static void the_helper_of_mount_takes_its_arguments(void **state)
     write_file(in_mount(f, "file"), "content", 7);
 }
 
-/* ---- umount
- * ------------------------------------------------------------------------------- */
+/* ---- umount ------------------------------------------------------------------ */
 
 static void umount_returns_when_the_pool_is_closed(void **state)
 {
@@ -241,8 +238,7 @@ static void umount_leaves_other_mounts_alone(void **state)
     assert_int_equal(pmfs(f, "umount", "/proc", NULL), 32);
 }
 
-/* ---- fsck, df, stat, stats
- * ------------------------------------------------------------------ */
+/* ---- fsck, df, stat, stats --------------------------------------------------- */
 
 /* The member `name` of the last output, or of the first object of the array it is. */
 static double json_number(const struct mount_fixture *f, const char *name)

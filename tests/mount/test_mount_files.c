@@ -9,16 +9,10 @@
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
+#include "pmfs-proto/fuse/status.h"
+
 #define KIB 1024
 #define MIB (1024 * 1024)
-
-static uint64_t blocks_free(const struct mount_fixture *f)
-{
-    struct statvfs status;
-
-    assert_success(statvfs(f->mountpoint, &status));
-    return status.f_bfree;
-}
 
 static struct stat stat_of(const char *path)
 {
@@ -26,6 +20,17 @@ static struct stat stat_of(const char *path)
 
     assert_success(lstat(path, &status));
     return status;
+}
+
+/* Once the root directory has the block that its first entry takes, and keeps. */
+static uint64_t blocks_free(const struct mount_fixture *f)
+{
+    struct statvfs status;
+
+    write_file(in_mount(f, "first"), "", 0);
+    assert_success(unlink(in_mount(f, "first")));
+    assert_success(statvfs(f->mountpoint, &status));
+    return status.f_bfree;
 }
 
 static int open_new(const char *path)
@@ -36,6 +41,18 @@ static int open_new(const char *path)
     return fd;
 }
 
+/* Transactions committed since the filesystem was mounted. */
+static uint64_t commits(const struct mount_fixture *f)
+{
+    struct pmfs_status status;
+    int fd = open(f->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    assert_success(fd);
+    assert_success(ioctl(fd, PMFS_IOC_STATUS, &status));
+    close(fd);
+    return status.stats.commits;
+}
+
 /* Drops every cached page and name, so that what is read next comes from the pool. */
 static void remount(struct mount_fixture *f)
 {
@@ -43,8 +60,7 @@ static void remount(struct mount_fixture *f)
     mount_fs(f, NULL);
 }
 
-/* ---- Content
- * ------------------------------------------------------------------------------ */
+/* ---- Content ----------------------------------------------------------------- */
 
 static void written_bytes_are_read_back_after_a_remount(void **state)
 {
@@ -216,8 +232,62 @@ static void concurrent_appends_do_not_overwrite_each_other(void **state)
         assert_int_equal(counts[i], APPEND_COUNT);
 }
 
-/* ---- Names
- * -------------------------------------------------------------------------------- */
+/* ---- Requests ------------------------------------------------------------------ */
+
+/* How many transactions committed while a record was written across a page's end. */
+static uint64_t commits_of_unaligned_write(struct mount_fixture *f, int flags)
+{
+    static char record[9000];
+    int fd = open(in_mount(f, "records"), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+
+    assert_success(fd);
+    uint64_t before = commits(f);
+    assert_int_equal(pwrite(fd, record, sizeof(record), 3000), sizeof(record));
+    uint64_t after = commits(f);
+    close(fd);
+    return after - before;
+}
+
+static void a_direct_write_is_one_transaction_at_any_offset(void **state)
+{
+    assert_int_equal(commits_of_unaligned_write(*state, O_DIRECT), 1);
+}
+
+static void a_mount_with_direct_io_makes_every_write_one_transaction(void **state)
+{
+    mount_fs(*state, "direct_io");
+    assert_int_equal(commits_of_unaligned_write(*state, 0), 1);
+}
+
+static void an_aligned_write_is_one_transaction(void **state)
+{
+    struct mount_fixture *f = *state;
+    char *content = malloc(MIB);
+    int fd = open_new(in_mount(f, "file"));
+
+    assert_non_null(content);
+    fill_pattern(content, MIB, 1);
+    uint64_t before = commits(f);
+    assert_int_equal(pwrite(fd, content, MIB, 8192), MIB);
+    assert_int_equal(commits(f) - before, 1);
+    close(fd);
+    free(content);
+}
+
+static void fsync_costs_no_transaction(void **state)
+{
+    struct mount_fixture *f = *state;
+    int fd = open_new(in_mount(f, "file"));
+
+    assert_int_equal(write(fd, "content", 7), 7);
+    uint64_t before = commits(f);
+    assert_success(fsync(fd));
+    assert_success(fdatasync(fd));
+    assert_int_equal(commits(f), before);
+    close(fd);
+}
+
+/* ---- Names ------------------------------------------------------------------- */
 
 static void a_renamed_file_has_its_new_name_only(void **state)
 {
@@ -374,8 +444,7 @@ static void a_name_looked_for_in_vain_can_be_made_afterwards(void **state)
     assert_errno(access(in_mount(f, "file"), F_OK), ENOENT);
 }
 
-/* ---- Directories
- * -------------------------------------------------------------------------- */
+/* ---- Directories ------------------------------------------------------------- */
 
 #define MANY 3000
 
@@ -469,8 +538,7 @@ static void a_directory_that_is_not_empty_stays(void **state)
     assert_success(rmdir(in_mount(f, "dir")));
 }
 
-/* ---- Attributes
- * --------------------------------------------------------------------------- */
+/* ---- Attributes -------------------------------------------------------------- */
 
 static void times_are_kept_to_the_nanosecond(void **state)
 {
@@ -610,8 +678,7 @@ static void writing_clears_the_set_user_id_bit(void **state)
     assert_int_equal(stat_of(in_mount(f, "program")).st_mode & 07777, 0777);
 }
 
-/* ---- Full
- * ---------------------------------------------------------------------------------- */
+/* ---- Full -------------------------------------------------------------------- */
 
 /* Writes blocks of 64 KiB until there is no room; how many bytes the file has. */
 static off_t fill_up(const char *path)
@@ -654,12 +721,12 @@ static void a_full_filesystem_can_be_overwritten_and_emptied(void **state)
     close(fd);
     assert_success(unlink(in_mount(f, "filler")));
     remount(f);
+    assert_int_equal(fill_up(in_mount(f, "filler")), size);
+    assert_success(unlink(in_mount(f, "filler")));
     assert_int_equal(blocks_free(f), before);
-    assert_int_equal(fill_up(in_mount(f, "again")), size);
 }
 
-/* ---- All together
- * -------------------------------------------------------------------------- */
+/* ---- All together ------------------------------------------------------------ */
 
 static void a_copied_tree_is_identical(void **state)
 {
@@ -683,6 +750,10 @@ int main(void)
         test_mounted(opening_with_o_trunc_empties_the_file),
         test_mounted(mapped_stores_are_read_and_survive_a_remount),
         test_mounted(concurrent_appends_do_not_overwrite_each_other),
+        test_mounted(a_direct_write_is_one_transaction_at_any_offset),
+        test_made(a_mount_with_direct_io_makes_every_write_one_transaction),
+        test_mounted(an_aligned_write_is_one_transaction),
+        test_mounted(fsync_costs_no_transaction),
         test_mounted(a_renamed_file_has_its_new_name_only),
         test_mounted(renaming_over_a_file_replaces_it_and_frees_its_blocks),
         test_mounted(rename_noreplace_keeps_what_is_there),
