@@ -89,12 +89,16 @@ static uint64_t segment_start(unsigned segment)
     return segment == 0 ? 0 : (uint64_t)FIRST_BUCKETS << (segment - 1);
 }
 
+/* NULL if its segment is damaged. */
 static const uint64_t *bucket_at(const struct hashmap *map, uint64_t bucket)
 {
     unsigned segment = segment_of(bucket);
-    const uint64_t *buckets = minl2r_at(map->pool, map->root->segments[segment]);
+    uint64_t offset = map->root->segments[segment];
 
-    return buckets ? buckets + (bucket - segment_start(segment)) : NULL;
+    if (offset == 0 || offset % 16 != 0)
+        return NULL;
+    return minl2r_at(map->pool,
+                     offset + (bucket - segment_start(segment)) * sizeof(uint64_t));
 }
 
 /* The highest power of two that is not above `n`. */
@@ -121,17 +125,18 @@ static uint64_t bucket_of(uint64_t hash, uint64_t bucket_count)
 
 /*
  * The link that names the node with `key`, or the chain's last link, which is 0. NULL
- * if the map is damaged.
+ * if the map is damaged: a chain that runs in a circle has more nodes than there are.
  */
 static const uint64_t *find_link(const struct hashmap *map, struct bytes key,
                                  uint64_t hash)
 {
     const uint64_t *link = bucket_at(map, bucket_of(hash, map->root->bucket_count));
+    uint64_t nodes_left = map->root->count;
 
     while (link && *link != 0) {
         const struct node *node = node_at(map, *link);
 
-        if (!node)
+        if (!node || nodes_left-- == 0)
             return NULL;
         if (node->hash == hash && node->key_size == key.size &&
             memcmp(node_key(node).data, key.data, key.size) == 0)
@@ -347,6 +352,8 @@ int hashmap_open(struct hashmap *map, struct minl2r_pool *pool)
     map->root = minl2r_root(pool, sizeof(*map->root));
     if (!map->root)
         return -errno;
+    if (map->root->bucket_count > segment_start(SEGMENT_COUNT))
+        return -EUCLEAN;
     if (map->root->bucket_count != 0)
         return 0;
     int rc = minl2r_tx_begin(pool, &tx);
@@ -360,12 +367,14 @@ typedef int visit_node_fn(void *arg, uint64_t bucket, const struct node *node);
 
 static int each_node(const struct hashmap *map, visit_node_fn *visit, void *arg)
 {
+    uint64_t nodes_left = map->root->count;
+
     for (uint64_t i = 0; i < map->root->bucket_count; i++) {
         const uint64_t *link = bucket_at(map, i);
 
         while (link && *link != 0) {
             const struct node *node = node_at(map, *link);
-            if (!node)
+            if (!node || nodes_left-- == 0)
                 return -EUCLEAN;
             int rc = visit(arg, i, node);
             if (rc != 0)
@@ -403,18 +412,15 @@ struct check {
     uint64_t count;
 };
 
-/* Stops a chain that runs in a circle, too: it has more nodes than the map has keys. */
 static int check_node(void *arg, uint64_t bucket, const struct node *node)
 {
     struct check *check = arg;
-    const struct hashmap_root *root = check->map->root;
 
     check->count++;
-    return node->hash == hash_of(node_key(node)) &&
-                   bucket_of(node->hash, root->bucket_count) == bucket &&
-                   check->count <= root->count
-               ? 0
-               : -EUCLEAN;
+    if (node->hash != hash_of(node_key(node)) ||
+        bucket_of(node->hash, check->map->root->bucket_count) != bucket)
+        return -EUCLEAN;
+    return 0;
 }
 
 int hashmap_check(const struct hashmap *map)

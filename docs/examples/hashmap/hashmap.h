@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hashmap.h - a persistent hash map: keys and values of any size, each change atomic
- * and durable when the call returns. One thread at a time; errors are negative errnos.
+ * hashmap.h - a persistent hash map: keys and values of any size that the pool has in
+ * one piece, each change atomic and durable when the call returns. One thread at a
+ * time. Calls return 0 or a negative errno; -EUCLEAN: the map is damaged.
  */
 #ifndef HASHMAP_H
 #define HASHMAP_H
@@ -23,7 +24,8 @@ struct bytes {
 /* Finds the map in `pool`; makes it in a new pool. */
 int hashmap_open(struct hashmap *map, struct minl2r_pool *pool);
 
-/* Inserts, or replaces the value. */
+/* Inserts, or replaces the value. -ENOSPC: no room for a new node beside the old one.
+ */
 int hashmap_put(struct hashmap *map, struct bytes key, struct bytes value);
 
 /* `value` points into the pool: valid until the map changes. -ENOENT: no such key. */
