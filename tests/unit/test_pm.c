@@ -1,78 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The door to PM: copies at every alignment, counts, media. The system calls that
- * decide about the medium are wrapped by the linker, so that DAX and eADR can be had
- * without the hardware.
- */
-#include "tests/unit/fixture.h"
+/* The door to PM: copies at every alignment, counts, media. */
+#include "tests/unit/fake_media.h"
 
-#include <errno.h>
-#include <libpmem.h>
-#include <linux/magic.h>
 #include <pthread.h>
-#include <sys/mman.h>
-#include <sys/vfs.h>
 
 #include "libminl2r/pm.h"
 
 #define EDGE 130 /* every alignment of two lines, and more */
 #define ARENA ((size_t)4096)
-
-/* ---- Wrapped calls --------------------------------------------------------------- */
-
-static bool pretend_disk; /* fstatfs does not tell that a file is in tmpfs */
-static bool pretend_dax;  /* MAP_SYNC works */
-static int auto_flush;
-static int msync_errnum;
-static int msync_calls;
-static uintptr_t msync_start, msync_end;
-
-int __real_fstatfs(int fd, struct statfs *fs);
-int __wrap_fstatfs(int fd, struct statfs *fs);
-int __wrap_fstatfs(int fd, struct statfs *fs)
-{
-    int result = __real_fstatfs(fd, fs);
-
-    if (pretend_disk)
-        fs->f_type = EXT4_SUPER_MAGIC;
-    return result;
-}
-
-void *__real_mmap(void *at, size_t size, int protection, int flags, int fd,
-                  off_t offset);
-void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd,
-                  off_t offset);
-void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd,
-                  off_t offset)
-{
-    if (flags & MAP_SYNC) {
-        if (!pretend_dax) {
-            errno = EOPNOTSUPP;
-            return MAP_FAILED;
-        }
-        flags = (flags & ~(MAP_SYNC | MAP_SHARED_VALIDATE)) | MAP_SHARED;
-    }
-    return __real_mmap(at, size, protection, flags, fd, offset);
-}
-
-int __wrap_pmem_has_auto_flush(void);
-int __wrap_pmem_has_auto_flush(void)
-{
-    return auto_flush;
-}
-
-int __real_msync(void *at, size_t size, int flags);
-int __wrap_msync(void *at, size_t size, int flags);
-int __wrap_msync(void *at, size_t size, int flags)
-{
-    msync_calls++;
-    msync_start = (uintptr_t)at;
-    msync_end = (uintptr_t)at + size;
-    if (msync_errnum == 0)
-        return __real_msync(at, size, flags);
-    errno = msync_errnum;
-    return -1;
-}
 
 /* ---- A piece of memory that is taken for PM -------------------------------------- */
 
@@ -101,8 +36,7 @@ static void unmake_bed(struct bed *bed)
 static int reset_wraps(void **state)
 {
     (void)state;
-    pretend_disk = pretend_dax = false;
-    auto_flush = msync_errnum = msync_calls = 0;
+    fake_nothing();
     return 0;
 }
 
