@@ -7,3 +7,8 @@ add_unit_test(test_counts)
 add_unit_test(test_hostile)
 target_compile_definitions(test_hostile PRIVATE MINL2R_TOOL="$<TARGET_FILE:minl2r_tool>")
 add_dependencies(test_hostile minl2r_tool)
+
+add_unit_test(test_no_space SOURCES subject.c)
+add_unit_test(test_no_memory SOURCES subject.c)
+target_link_options(test_no_memory PRIVATE
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=strdup)
