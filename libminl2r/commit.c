@@ -677,6 +677,7 @@ int tx_commit(struct minl2r_tx *tx)
 {
     int result = 0;
 
+    tx->phase.last_line = 0; /* the caller may have stored to that line since */
     writeset_fold_edits(&tx->writes);
     if (!writeset_is_empty(&tx->writes))
         result = commit_changes(tx);
