@@ -576,13 +576,12 @@ int dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
     uint32_t index = entry->unit / units_per_block(fs);
     uint32_t at = entry->unit % units_per_block(fs) * PM_DIRENT_UNIT;
     const uint8_t *memory = inode->dir->blocks[index].memory;
-    uint32_t start, size;
+    uint32_t start = at, size = entry->pm->size;
 
     *change =
         (struct dir_change){.kind = DIR_REMOVE, .name = *name, .unit = entry->unit};
     if (added && added->kind == DIR_ADD && added->unit / units_per_block(fs) == index) {
         /* That may use a free neighbour: leave them apart this time. */
-        start = at;
         size = entry->pm->size;
     } else if (find_free_run(fs, memory, at, &start, &size) < 0) {
         return bad_entry(inode, index, at);

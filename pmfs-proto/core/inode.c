@@ -193,7 +193,10 @@ static int add_locked(struct pmfs *fs, struct shard *shard, uint64_t ino,
     *inode = inode_create(ino);
     if (!*inode)
         return -ENOMEM;
-    pthread_rwlock_wrlock(&(*inode)->lock); /* nobody else can have it yet */
+    /* Nobody else can have it yet, so this is no matter of order. */
+    int locked = pthread_rwlock_trywrlock(&(*inode)->lock);
+    assert(locked == 0);
+    (void)locked;
     shard_add(shard, *inode);
     return 0;
 }
