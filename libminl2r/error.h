@@ -4,7 +4,17 @@
 #define MINL2R_ERROR_H
 
 /* Sets this thread's message and returns -errnum: return error_set(EINVAL, "..."). */
-__attribute__((format(printf, 2, 3))) int error_set(int errnum, const char *format,
-                                                    ...);
+#define error_set(...) error_negative(error_format(__VA_ARGS__))
+
+__attribute__((format(printf, 2, 3))) int error_format(int errnum, const char *format,
+                                                       ...);
+
+/* Lets compilers and analyzers know that an error is never taken for success. */
+static inline int error_negative(int result)
+{
+    if (result >= 0)
+        __builtin_unreachable();
+    return result;
+}
 
 #endif

@@ -147,7 +147,7 @@ static int queue(const struct op *op)
     for (unsigned i = 0; i < op->change_count; i++) {
         int rc = minl2r_tx_write(op->tx, op->changes[i].word, &op->changes[i].to,
                                  sizeof(uint64_t));
-        if (rc < 0)
+        if (rc != 0)
             return unqueue(op, i, rc);
     }
     return 0;
@@ -289,7 +289,7 @@ static int note_listing(struct op *op, const struct block *block)
 
     if (rc == 0 && head.offset)
         rc = follow(op, head.next, &next);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (next.offset && next.prev != head.offset)
         return list_damaged(op, head.offset);
@@ -311,7 +311,7 @@ static int note_unlisting(struct op *op, const struct block *block)
         rc = follow(op, block->next, &next);
     if (rc == 0)
         rc = minl2r_tx_read(op->tx, &link, link_after(op, &prev), sizeof(link));
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (link != block->offset || (next.offset && next.prev != block->offset))
         return list_damaged(op, block->offset);
@@ -347,14 +347,14 @@ static int alloc_in_new_block(struct op *op, const struct block *head, uint64_t 
     uint64_t block_offset;
     int rc = minl2r_tx_alloc(op->tx, 1, &block_offset, &block);
 
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     init_block(op, block, head->offset);
     note(op, op->head, head->offset, block_offset);
     if (head->offset)
         note(op, &head->pm->prev, 0, block_offset);
     rc = queue(op);
-    if (rc < 0) {
+    if (rc != 0) {
         minl2r_tx_free(op->tx, block_offset, 1);
         return rc;
     }
@@ -372,7 +372,7 @@ static int alloc_small(struct op *op, uint64_t *offset)
 
     if (rc == 0 && head.offset)
         rc = read_used(op, &head, used);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     uint32_t free_count = head.offset ? count_free(shape, used) : 0;
 
@@ -382,7 +382,7 @@ static int alloc_small(struct op *op, uint64_t *offset)
         return alloc_in_new_block(op, &head, offset);
     if (free_count == 1)
         rc = note_unlisting(op, &head);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     note_flip(op, &head, used, index);
     *offset =
@@ -432,10 +432,10 @@ static int queue_with_release(const struct op *op, const struct block *block)
 {
     int rc = queue(op);
 
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     rc = minl2r_tx_free(op->tx, block->offset, 1);
-    return rc < 0 ? unqueue(op, op->change_count, rc) : 0;
+    return rc != 0 ? unqueue(op, op->change_count, rc) : 0;
 }
 
 static int free_small(struct op *op, uint64_t offset)
@@ -447,7 +447,7 @@ static int free_small(struct op *op, uint64_t offset)
 
     if (rc == 0)
         rc = read_used(op, &block, used);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (!(used[index / 64] & (uint64_t)1 << index % 64))
         return not_allocated(op, offset);
@@ -458,7 +458,7 @@ static int free_small(struct op *op, uint64_t offset)
         rc = note_listing(op, &block);
     else if (was_last)
         rc = note_unlisting(op, &block);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     note_flip(op, &block, used, index);
     return was_last ? queue_with_release(op, &block) : queue(op);
