@@ -220,14 +220,10 @@ static uint32_t objects_per_block(struct fixture *f, size_t size)
     return count;
 }
 
-static void check_space(uint32_t block_size, uint32_t percent_max)
+static void check_space(struct fixture *f, uint32_t block_size, uint32_t percent_max)
 {
-    struct fixture *f;
-    void *state = NULL;
     struct minl2r_options options = {.block_size = block_size};
 
-    assert_int_equal(fixture_setup(&state), 0);
-    f = state;
     fixture_create(f, POOL_SIZE, &options);
     slab_of(f);
     uint64_t free_at_first = free_blocks(f);
@@ -237,27 +233,26 @@ static void check_space(uint32_t block_size, uint32_t percent_max)
         struct minl2r_tx *tx = begin(f);
         uint64_t blocks = blocks_used_by(f, tx, size, 2 * count);
 
-        assert_true(blocks * block_size * 100 <= 2 * count * size * percent_max);
+        assert_true(blocks * block_size * 100 <= 2 * size * count * percent_max);
         assert_ok(minl2r_tx_abort(tx));
         assert_int_equal(free_blocks(f), free_at_first);
     }
-    fixture_teardown(&state);
+    fixture_close(f);
+    unlink(f->path);
 }
 
 static void full_blocks_take_at_most_2_1_times_the_sizes_of_their_objects(void **state)
 {
-    (void)state;
-    check_space(4096, 210);
-    check_space(16384, 210);
-    check_space(65536, 210);
+    check_space(*state, 4096, 210);
+    check_space(*state, 16384, 210);
+    check_space(*state, 65536, 210);
 }
 
 static void
 full_blocks_take_at_most_2_3_times_the_sizes_if_blocks_are_small(void **state)
 {
-    (void)state;
-    check_space(512, 230);
-    check_space(1024, 230);
+    check_space(*state, 512, 230);
+    check_space(*state, 1024, 230);
 }
 
 static void an_object_of_0_bytes_is_einval(void **state)
@@ -413,17 +408,17 @@ static void an_object_freed_by_a_transaction_is_not_handed_out_by_it(void **stat
 static void replacing_objects_in_full_blocks_does_not_take_a_block_each(void **state)
 {
     struct fixture *f = *state;
-    uint64_t objects[64 * 16];
-    uint32_t per_block;
+    uint64_t objects[64 * 16] = {0};
+    size_t per_block;
 
     fixture_create(f, POOL_SIZE, NULL);
     per_block = objects_per_block(f, 200);
-    for (uint32_t i = 0; i < 16 * per_block; i++)
+    for (size_t i = 0; i < 16 * per_block; i++)
         objects[i] = alloc_committed(f, 200);
     uint64_t free_before = free_blocks(f);
     struct minl2r_tx *tx = begin(f);
 
-    for (uint32_t i = 0; i < 16; i++) {
+    for (size_t i = 0; i < 16; i++) {
         assert_ok(minl2r_slab_free(tx, slab_of(f), objects[i * per_block], 200));
         alloc_one(tx, slab_of(f), 200);
     }
@@ -742,6 +737,8 @@ without_memory_a_call_is_enomem_and_abort_leaves_the_slab_as_it_was(void **state
 
 /* ---- Damage ---------------------------------------------------------------------- */
 
+#define PER_BLOCK ((size_t)31) /* objects of 128 B in 4 KiB */
+
 /* A slab with two listed blocks of 128 B objects, the newer one first, and a full one.
  */
 struct two_blocks {
@@ -752,25 +749,23 @@ struct two_blocks {
 
 static struct two_blocks make_two_blocks(struct fixture *f)
 {
-    struct two_blocks two;
-    uint64_t objects[64];
-    uint32_t per_block;
+    struct two_blocks two = {0};
+    uint64_t objects[2 * PER_BLOCK + 2];
 
     fixture_create(f, POOL_SIZE, NULL);
     const struct minl2r_slab *slab = slab_of(f);
 
-    per_block = objects_per_block(f, 128);
-    assert_int_equal(per_block, 31);
-    for (uint32_t i = 0; i < 2 * per_block + 2; i++)
+    assert_int_equal(objects_per_block(f, 128), PER_BLOCK);
+    for (size_t i = 0; i < 2 * PER_BLOCK + 2; i++)
         objects[i] = alloc_committed(f, 128);
     free_committed(f, objects[0], 128);
     for (unsigned i = 0; i < MINL2R_SLAB_CLASSES; i++)
         if (slab->partial[i])
             two.head_word = minl2r_offset(f->pool, &slab->partial[i]);
     two.in_older = objects[1];
-    two.in_full = objects[per_block];
+    two.in_full = objects[PER_BLOCK];
     two.older = block_of(f, objects[1]);
-    two.newer = block_of(f, objects[2 * per_block]);
+    two.newer = block_of(f, objects[2 * PER_BLOCK]);
     fixture_close(f);
     return two;
 }
@@ -927,9 +922,8 @@ static void any_damaged_word_gives_an_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_blocks_take_at_most_2_1_times_the_sizes_of_their_objects),
-        cmocka_unit_test(
-            full_blocks_take_at_most_2_3_times_the_sizes_if_blocks_are_small),
+        TEST(full_blocks_take_at_most_2_1_times_the_sizes_of_their_objects),
+        TEST(full_blocks_take_at_most_2_3_times_the_sizes_if_blocks_are_small),
         TEST(an_object_of_0_bytes_is_einval),
         TEST(an_object_larger_than_a_zone_is_einval),
         TEST(random_calls_do_what_the_model_does),
