@@ -340,7 +340,9 @@ enum pmfs_write_flags {
 
 /*
  * Writes all of `size` bytes, or nothing: size and times of the file included, and
- * however many blocks. Works on a full filesystem where no block must be added.
+ * however many blocks. One exception: where there is no room even to log a large
+ * overwrite, `*done` is less than `size`, up to the end of a block, and that much is
+ * all or nothing. So a full filesystem can be overwritten.
  *
  * Cost:    three fences. Two for bytes past the end of the file but inside its last
  * block. Crash:   all or nothing; in the cheap case the times may be newer than the

@@ -362,6 +362,36 @@ static int write_locked(struct pmfs *fs, struct inode *inode, uint64_t offset,
     return fs_end(change.tx, queue_write(&change, offset, bytes, size));
 }
 
+/* A smaller size to try: to the end of a block, and less than `size`, which is more
+ * than one. */
+static size_t smaller(const struct pmfs *fs, uint64_t offset, size_t size)
+{
+    uint64_t block_mask = fs->block_size - 1;
+    uint64_t end = (offset + size / 2) & ~block_mask;
+
+    return end > offset ? end - offset : fs->block_size - (offset & block_mask);
+}
+
+/*
+ * An overwrite needs no room but to be logged. Where there is not even enough of that,
+ * a part of it is still better than nothing: POSIX calls that a short write.
+ */
+static int write_what_fits(struct pmfs *fs, struct inode *inode, uint64_t offset,
+                           const void *bytes, size_t size, size_t *done)
+{
+    uint64_t file_size = inode->place.pm->size;
+    int rc = write_locked(fs, inode, offset, bytes, size);
+
+    while (rc == -ENOSPC && size > fs->block_size && offset < file_size &&
+           size <= file_size - offset) {
+        size = smaller(fs, offset, size);
+        rc = write_locked(fs, inode, offset, bytes, size);
+    }
+    if (rc == 0)
+        *done = size;
+    return rc;
+}
+
 int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffer,
                size_t size, unsigned flags, size_t *done)
 {
@@ -370,14 +400,12 @@ int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffe
 
     if (rc < 0)
         return rc;
+    if (flags & PMFS_APPEND)
+        offset = inode->place.pm->size;
     rc = check_readable(inode);
     if (rc == 0)
-        rc = write_locked(fs, inode,
-                          flags & PMFS_APPEND ? inode->place.pm->size : offset, buffer,
-                          size);
+        rc = write_what_fits(fs, inode, offset, buffer, size, done);
     inode_put(inode);
-    if (rc == 0)
-        *done = size;
     return rc;
 }
 

@@ -242,7 +242,7 @@ int map_slot(struct map *map, struct minl2r_tx *tx, uint64_t index,
 
 int map_insert(struct map *map, struct minl2r_tx *tx, uint64_t index, void *writable)
 {
-    const uint64_t *slot;
+    const uint64_t *slot = NULL;
     uint64_t *memory;
     uint64_t offset;
     int rc = map_reserve(map, tx, index);

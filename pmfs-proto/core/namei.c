@@ -559,7 +559,7 @@ static int remove_locked(struct pmfs *fs, struct inode *parent, const struct nam
 static int remove_name(struct pmfs *fs, uint64_t parent_ino, const char *text,
                        bool directory)
 {
-    struct inode *parent, *child;
+    struct inode *parent, *child = NULL;
     struct name name;
     int rc = name_init(&name, fs, text);
 
