@@ -5,6 +5,7 @@ add_unit_test(test_tx_random SOURCES model.c)
 add_unit_test(test_alloc)
 add_unit_test(test_counts)
 add_unit_test(test_large)
+add_unit_test(test_log)
 
 add_unit_test(test_hostile)
 target_compile_definitions(test_hostile PRIVATE MINL2R_TOOL="$<TARGET_FILE:minl2r_tool>")
