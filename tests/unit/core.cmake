@@ -4,6 +4,8 @@ add_unit_test(test_writeset)
 add_unit_test(test_tx_random SOURCES model.c)
 add_unit_test(test_alloc)
 add_unit_test(test_counts)
+add_unit_test(test_lane LABELS threads)
+add_unit_test(test_threads LABELS threads)
 add_unit_test(test_large)
 add_unit_test(test_log)
 
