@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Damaged and hostile media: whatever a pool holds, checking, mounting and using it
+ * ends, with an answer. First damage made on purpose, which must be found and named;
+ * then a fuzz loop, which must only survive. PMFS_TEST_SEED and PMFS_TEST_STEPS choose
+ * another loop.
+ */
+#include "pmfs-proto/core/inode.h"
+#include "tests/pmfs/pmfs_fixture.h"
+
+#define BLOCK 4096u
+
+/* ---- A tree with one of everything --------------------------------------------- */
+
+static void make_tree(struct fixture *f)
+{
+    static uint8_t bytes[100000];
+    uint64_t dir = make_dir(f, ROOT, "dir");
+    uint64_t sub = make_dir(f, dir, "sub");
+    char name[32];
+
+    memset(bytes, 'b', sizeof(bytes));
+    write_all(f, make_file(f, ROOT, "file"), 0, bytes, sizeof(bytes));
+    write_all(f, make_file(f, ROOT, "sparse"), (uint64_t)1 << 35, bytes, 100);
+    write_all(f, make_file(f, sub, "small"), 0, bytes, 10);
+    assert_ok(pmfs_symlink(f->fs, dir, "link", "../file", &nobody, &f->attr));
+    assert_ok(pmfs_mknod(f->fs, dir, "fifo", S_IFIFO | 0600, 0, &nobody, &f->attr));
+    assert_ok(pmfs_link(f->fs, find(f, ROOT, "file"), sub, "hard", &f->attr));
+    for (int i = 0; i < 50; i++) {
+        snprintf(name, sizeof(name), "entry number %d", i);
+        make_file(f, sub, name);
+    }
+}
+
+/* ---- Using whatever is there --------------------------------------------------- */
+
+struct visit {
+    struct pmfs *fs;
+    uint64_t inos[400];
+    char names[400][PMFS_NAME_MAX + 1];
+    uint64_t parents[400];
+    int count;
+    uint64_t parent;
+};
+
+static int remember(void *arg, const struct pmfs_dirent *entry)
+{
+    struct visit *visit = arg;
+
+    if (entry->name[0] == '.' || visit->count == 400)
+        return 0;
+    visit->inos[visit->count] = entry->ino;
+    visit->parents[visit->count] = visit->parent;
+    memcpy(visit->names[visit->count++], entry->name, entry->name_size + 1);
+    return 0;
+}
+
+static void use_inode(struct pmfs *fs, uint64_t ino, uint8_t *buffer)
+{
+    const struct pmfs_attr size = {.size = 5000};
+    struct pmfs_attr attr;
+    size_t done;
+
+    if (pmfs_getattr(fs, ino, &attr) < 0)
+        return;
+    pmfs_open(fs, ino);
+    pmfs_read(fs, ino, 0, buffer, 2 * BLOCK, &done);
+    pmfs_read(fs, ino, attr.size > 100 ? attr.size - 100 : 0, buffer, 200, &done);
+    pmfs_readlink(fs, ino, (char *)buffer, PMFS_SYMLINK_MAX + 1);
+    pmfs_write(fs, ino, 3000, buffer, 2000, 0, &done);
+    pmfs_write(fs, ino, 0, buffer, 300, PMFS_APPEND, &done);
+    pmfs_setattr(fs, ino, &size, PMFS_SET_SIZE | PMFS_SET_MODE, NULL);
+    pmfs_release(fs, ino);
+}
+
+/* Walks the tree, as far as it can be believed, then changes and removes what it found.
+ */
+static void use_all(struct pmfs *fs)
+{
+    static struct visit visit;
+    static uint8_t buffer[2 * BLOCK];
+    struct pmfs_attr attr;
+
+    visit = (struct visit){.fs = fs, .parent = ROOT};
+    pmfs_readdir(fs, ROOT, 0, PMFS_READDIR_ATTR, remember, &visit);
+    for (int i = 0; i < visit.count; i++) {
+        visit.parent = visit.inos[i];
+        pmfs_readdir(fs, visit.inos[i], 0, PMFS_READDIR_ATTR, remember, &visit);
+    }
+    for (int i = 0; i < visit.count; i++) {
+        pmfs_lookup(fs, visit.parents[i], visit.names[i], &attr);
+        pmfs_lookup(fs, visit.inos[i], "..", &attr);
+        use_inode(fs, visit.inos[i], buffer);
+        pmfs_mknod(fs, visit.inos[i], "new", 0644, 0, &nobody, &attr);
+        pmfs_mkdir(fs, ROOT, visit.names[i], 0755, &nobody, &attr);
+    }
+    for (int i = 0; i < visit.count; i++) {
+        int other = (i * 7 + 3) % visit.count;
+
+        pmfs_rename(fs, visit.parents[i], visit.names[i], visit.parents[other], "moved",
+                    0);
+        pmfs_rename(fs, visit.parents[other], "moved", visit.parents[i], visit.names[i],
+                    i % 2 ? PMFS_RENAME_EXCHANGE : 0);
+    }
+    for (int i = visit.count - 1; i >= 0; i--) {
+        if (pmfs_unlink(fs, visit.parents[i], visit.names[i]) < 0)
+            pmfs_rmdir(fs, visit.parents[i], visit.names[i]);
+    }
+}
+
+static void ignore_finding(void *arg, const char *what)
+{
+    (void)what;
+    ++*(uint64_t *)arg;
+}
+
+/* Checks and uses the pool: nothing may be worse than an error. */
+static void survive(struct fixture *f)
+{
+    uint64_t findings = 0;
+
+    f->mount.flags = PMFS_COUNT_LOOKUPS;
+    pmfs_fsck(f->path, ignore_finding, &findings, NULL);
+    if (pmfs_mount(f->path, &f->mount, &f->fs) < 0) {
+        f->fs = NULL;
+        return;
+    }
+    use_all(f->fs);
+    pmfs_unmount(f->fs);
+    f->fs = NULL;
+    pmfs_fsck(f->path, ignore_finding, &findings, NULL);
+}
+
+/* ---- Damage on purpose --------------------------------------------------------- */
+
+static void poke(struct fixture *f, uint64_t offset, const void *bytes, size_t size)
+{
+    int fd = open(f->path, O_WRONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, bytes, size, (off_t)offset), (ssize_t)size);
+    close(fd);
+}
+
+/* Where an inode and its state lie in the pool. Mounted. */
+static struct inode_place place_of(struct fixture *f, uint64_t ino,
+                                   uint64_t *inode_offset, uint64_t *state_offset)
+{
+    struct inode_place place;
+
+    assert_ok(table_locate(f->fs, ino, &place));
+    *inode_offset = minl2r_offset(f->fs->pool, place.pm);
+    *state_offset = minl2r_offset(f->fs->pool, place.state);
+    return place;
+}
+
+struct words {
+    const char *wanted;
+    bool seen;
+};
+
+static void look_for_words(void *arg, const char *what)
+{
+    struct words *words = arg;
+
+    if (strstr(what, words->wanted))
+        words->seen = true;
+    else if (getenv("PMFS_TEST_VERBOSE"))
+        print_message("fsck: %s\n", what);
+}
+
+/* Fsck must say it, and use must survive. Unmounted. */
+static void assert_found(struct fixture *f, const char *wanted)
+{
+    struct words words = {.wanted = wanted};
+
+    assert_error(pmfs_fsck(f->path, look_for_words, &words, NULL), EUCLEAN);
+    if (!words.seen)
+        print_error("fsck did not say: %s\n", wanted);
+    assert_true(words.seen);
+    survive(f);
+}
+
+#define FIELD(name) offsetof(struct pm_inode, name)
+
+/* Overwrites a field of the inode that `name` in the root is. */
+static void damage_field(struct fixture *f, const char *name, size_t field,
+                         uint64_t value, size_t size)
+{
+    uint64_t inode_offset, state_offset;
+    uint64_t ino;
+
+    make_tree(f);
+    ino = strcmp(name, ".") ? find(f, ROOT, name) : ROOT;
+    place_of(f, ino, &inode_offset, &state_offset);
+    fixture_unmount(f);
+    poke(f, inode_offset + field, &value, size);
+}
+
+static void impossible_height_is_found(void **state)
+{
+    damage_field(*state, "file", FIELD(map.height), 255, 8);
+    assert_found(*state, "its height of its block map is impossible");
+}
+
+static void block_outside_the_pool_is_found(void **state)
+{
+    damage_field(*state, "file", FIELD(map.root), (uint64_t)1 << 40, 8);
+    assert_found(*state, "is no block of the pool");
+}
+
+static void misaligned_block_is_found(void **state)
+{
+    damage_field(*state, "sparse", FIELD(map.root), 2 * MIB + 8, 8);
+    assert_found(*state, "is no block of the pool");
+}
+
+static void wrong_type_is_found(void **state)
+{
+    damage_field(*state, "file", FIELD(mode), 0644, 4);
+    assert_found(*state, "its mode is impossible");
+}
+
+static void size_past_the_largest_file_is_found(void **state)
+{
+    damage_field(*state, "file", FIELD(size), UINT64_MAX, 8);
+    assert_found(*state, "its size is impossible");
+}
+
+static void size_without_its_blocks_is_found(void **state)
+{
+    damage_field(*state, "file", FIELD(size), 10, 8);
+    assert_found(*state, "blocks past its end");
+}
+
+static void directory_without_its_blocks_is_found(void **state)
+{
+    damage_field(*state, "dir", FIELD(size), 40 * BLOCK, 8);
+    assert_found(*state, "39 blocks are missing");
+}
+
+static void wrong_link_count_is_found(void **state)
+{
+    damage_field(*state, "file", FIELD(nlink), 7, 4);
+    assert_found(*state, "should have 2 links, and counts 7");
+}
+
+static void wrong_block_count_is_found(void **state)
+{
+    damage_field(*state, "file", FIELD(blocks), 7, 8);
+    assert_found(*state, "blocks, and counts 7");
+}
+
+static void parent_that_is_another_is_found(void **state)
+{
+    damage_field(*state, "dir", FIELD(parent), 3, 8);
+    assert_found(*state, "but its parent is 3");
+}
+
+static void root_that_is_no_directory_is_found_and_not_mounted_as_one(void **state)
+{
+    damage_field(*state, ".", FIELD(mode), S_IFREG | 0644, 4);
+    assert_found(*state, "its role as the root is impossible");
+}
+
+static void lost_blocks_are_counted(void **state)
+{
+    damage_field(*state, "file", FIELD(map.root), 0, 8);
+    assert_found(*state, "blocks are allocated but not reachable");
+}
+
+static void block_of_two_files_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t file, sparse, state_offset;
+
+    make_tree(f);
+    uint64_t root =
+        place_of(f, find(f, ROOT, "file"), &file, &state_offset).pm->map.root;
+    place_of(f, find(f, ROOT, "sparse"), &sparse, &state_offset);
+    fixture_unmount(f);
+    poke(f, sparse + FIELD(map.root), &root, sizeof(root));
+    assert_found(f, "is used twice");
+}
+
+static void node_that_names_itself_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+
+    make_tree(f);
+    uint64_t root =
+        place_of(f, find(f, ROOT, "sparse"), &inode_offset, &state_offset).pm->map.root;
+    fixture_unmount(f);
+    for (int i = 0; i < 512; i++)
+        poke(f, root + (uint64_t)i * 8, &root, sizeof(root));
+    assert_found(f, "is used twice");
+}
+
+static void directory_that_contains_its_ancestor_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t dir_offset, state_offset, sub, dir, entry_offset;
+    const struct pm_dirent *entry;
+
+    make_tree(f);
+    dir = find(f, ROOT, "dir");
+    sub = find(f, dir, "sub");
+    const struct pm_inode *pm = place_of(f, sub, &dir_offset, &state_offset).pm;
+    entry = fs_block(f->fs, pm->map.root);
+    entry_offset = minl2r_offset(f->fs->pool, entry);
+    pm = place_of(f, ROOT, &dir_offset, &state_offset).pm;
+    uint64_t root_entry_offset = pm->map.root;
+    place_of(f, dir, &dir_offset, &state_offset);
+    fixture_unmount(f);
+    /* `dir` is in `sub`, and says so itself: a circle, cut off from the root. */
+    poke(f, root_entry_offset, &(uint64_t){0}, sizeof(uint64_t));
+    poke(f, entry_offset, &dir, sizeof(dir));
+    poke(f, dir_offset + FIELD(parent), &sub, sizeof(sub));
+    assert_found(f, "its parents lead in a circle");
+}
+
+static void entry_of_no_size_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset, sub;
+    uint32_t zero = 0;
+
+    make_tree(f);
+    sub = find(f, find(f, ROOT, "dir"), "sub");
+    uint64_t block = place_of(f, sub, &inode_offset, &state_offset).pm->map.root;
+    fixture_unmount(f);
+    poke(f, block + offsetof(struct pm_dirent, size), &zero, sizeof(zero));
+    assert_found(f, "the entry at byte 0 is impossible");
+}
+
+static void name_with_a_slash_is_found_and_never_listed(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset, sub;
+
+    make_tree(f);
+    sub = find(f, find(f, ROOT, "dir"), "sub");
+    uint64_t block = place_of(f, sub, &inode_offset, &state_offset).pm->map.root;
+    fixture_unmount(f);
+    poke(f, block + offsetof(struct pm_dirent, name), "../ab", 5);
+    fixture_mount(f);
+    static struct visit visit;
+    assert_error(pmfs_readdir(f->fs, sub, 0, 0, remember, &visit), EUCLEAN);
+    assert_int_equal(visit.count, 0);
+    fixture_unmount(f);
+    assert_found(f, "the name at byte 0 is impossible");
+}
+
+static void impossible_state_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+    uint8_t damaged = 77;
+
+    make_tree(f);
+    place_of(f, find(f, ROOT, "file"), &inode_offset, &state_offset);
+    fixture_unmount(f);
+    poke(f, state_offset, &damaged, 1);
+    assert_found(f, "its state is impossible");
+}
+
+static void used_inode_marked_free_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+    uint8_t unused = PM_STATE_FREE;
+
+    make_tree(f);
+    place_of(f, find(f, ROOT, "file"), &inode_offset, &state_offset);
+    fixture_unmount(f);
+    poke(f, state_offset, &unused, 1);
+    assert_found(f, "which is free");
+}
+
+static void damage_super(struct fixture *f, size_t field, uint64_t value)
+{
+    make_tree(f);
+    uint64_t offset = minl2r_offset(f->fs->pool, f->fs->pm);
+    fixture_unmount(f);
+    poke(f, offset + field, &value, sizeof(value));
+}
+
+static void impossible_inode_count_is_found(void **state)
+{
+    damage_super(*state, offsetof(struct pm_fs, inode_count), (uint64_t)1 << 50);
+    assert_found(*state, "superblock: 1125899906842624 inodes");
+}
+
+static void other_magic_is_found(void **state)
+{
+    damage_super(*state, 0, 0);
+    assert_found(*state, "superblock: wrong magic");
+}
+
+static void newer_format_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    damage_super(f, offsetof(struct pm_fs, features_incompat), 4);
+    assert_error(pmfs_mount(f->path, NULL, &f->fs), EPROTONOSUPPORT);
+    f->fs = NULL;
+    assert_error(pmfs_fsck(f->path, NULL, NULL, NULL), EPROTONOSUPPORT);
+}
+
+static void pool_of_another_layout_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct minl2r_pool *pool;
+
+    assert_int_equal(minl2r_pool_create(f->path, "other", 2 * MIB, NULL, &pool), 0);
+    minl2r_pool_close(pool);
+    assert_error(pmfs_mount(f->path, NULL, &f->fs), EINVAL);
+    f->fs = NULL;
+    assert_error(pmfs_fsck(f->path, NULL, NULL, NULL), EINVAL);
+}
+
+static void empty_and_missing_files_are_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_error(pmfs_mount(f->path, NULL, &f->fs), ENOENT);
+    f->fs = NULL;
+    assert_error(pmfs_fsck(f->path, NULL, NULL, NULL), ENOENT);
+    close(open(f->path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    assert_true(pmfs_mount(f->path, NULL, &f->fs) < 0);
+    f->fs = NULL;
+    assert_true(pmfs_fsck(f->path, NULL, NULL, NULL) < 0);
+}
+
+static void second_mount_and_fsck_of_a_mounted_one_are_ebusy(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs *second;
+
+    fixture_mkfs(f, 2 * MIB);
+    fixture_mount(f);
+    assert_error(pmfs_mount(f->path, NULL, &second), EBUSY);
+    assert_error(pmfs_fsck(f->path, NULL, NULL, NULL), EBUSY);
+}
+
+/* ---- Fuzzing ------------------------------------------------------------------- */
+
+static uint64_t random_state;
+
+static uint64_t below(uint64_t end)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state % end;
+}
+
+/* A word that holds something, mostly past the library's own tables. */
+static uint64_t pick_word(const uint64_t *words, uint64_t count)
+{
+    uint64_t low = below(10) ? count / 2 : 0;
+
+    for (int i = 0; i < 1000; i++) {
+        uint64_t at = low + below(count - low);
+
+        if (words[at] && words[at] != 0x6262626262626262)
+            return at;
+    }
+    return low + below(count - low);
+}
+
+static void mutate(uint64_t *words, uint64_t count)
+{
+    for (uint64_t changes = 1 + below(4); changes; changes--) {
+        uint64_t at = pick_word(words, count);
+
+        switch (below(6)) {
+        case 0:
+            words[at] ^= (uint64_t)1 << below(64);
+            break;
+        case 1:
+            words[at] = 0;
+            break;
+        case 2:
+            words[at] = words[pick_word(words, count)];
+            break;
+        case 3:
+            words[at] += below(3) - 1;
+            break;
+        case 4:
+            ((uint8_t *)&words[at])[below(8)] = (uint8_t)below(256);
+            break;
+        default:
+            words[at] = below(UINT64_MAX);
+        }
+    }
+}
+
+static uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+    const char *value = getenv(name);
+
+    return value ? strtoull(value, NULL, 0) : otherwise;
+}
+
+static void whatever_the_medium_holds_every_call_ends(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t steps = from_environment("PMFS_TEST_STEPS", 400);
+    const size_t size = MINL2R_POOL_SIZE_MIN;
+    uint64_t *image = malloc(size), *mutant = malloc(size);
+
+    assert_non_null(image);
+    assert_non_null(mutant);
+    random_state = from_environment("PMFS_TEST_SEED", 20150108);
+    print_message("          seed %llu\n", (unsigned long long)random_state);
+    fixture_mkfs(f, size);
+    fixture_mount(f);
+    make_tree(f);
+    fixture_unmount(f);
+    int fd = open(f->path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, image, size, 0), (ssize_t)size);
+    for (uint64_t i = 0; i < steps; i++) {
+        memcpy(mutant, image, size);
+        mutate(mutant, size / 8);
+        assert_int_equal(pwrite(fd, mutant, size, 0), (ssize_t)size);
+        survive(f);
+    }
+    close(fd);
+    free(image);
+    free(mutant);
+}
+
+#define TEST_DAMAGED(name)                                                             \
+    cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown_empty)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_DAMAGED(impossible_height_is_found),
+        TEST_DAMAGED(block_outside_the_pool_is_found),
+        TEST_DAMAGED(misaligned_block_is_found),
+        TEST_DAMAGED(wrong_type_is_found),
+        TEST_DAMAGED(size_past_the_largest_file_is_found),
+        TEST_DAMAGED(size_without_its_blocks_is_found),
+        TEST_DAMAGED(directory_without_its_blocks_is_found),
+        TEST_DAMAGED(wrong_link_count_is_found),
+        TEST_DAMAGED(wrong_block_count_is_found),
+        TEST_DAMAGED(parent_that_is_another_is_found),
+        TEST_DAMAGED(root_that_is_no_directory_is_found_and_not_mounted_as_one),
+        TEST_DAMAGED(lost_blocks_are_counted),
+        TEST_DAMAGED(block_of_two_files_is_found),
+        TEST_DAMAGED(node_that_names_itself_is_found),
+        TEST_DAMAGED(directory_that_contains_its_ancestor_is_found),
+        TEST_DAMAGED(entry_of_no_size_is_found),
+        TEST_DAMAGED(name_with_a_slash_is_found_and_never_listed),
+        TEST_DAMAGED(impossible_state_is_found),
+        TEST_DAMAGED(used_inode_marked_free_is_found),
+        TEST_DAMAGED(impossible_inode_count_is_found),
+        TEST_DAMAGED(other_magic_is_found),
+        TEST_DAMAGED(newer_format_is_refused),
+        TEST_EMPTY(pool_of_another_layout_is_refused),
+        TEST_EMPTY(empty_and_missing_files_are_refused),
+        TEST_EMPTY(second_mount_and_fsck_of_a_mounted_one_are_ebusy),
+        TEST_EMPTY(whatever_the_medium_holds_every_call_ends),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
