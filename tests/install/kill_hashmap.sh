@@ -8,6 +8,7 @@
 set -euo pipefail
 PATH=$1:$2/hashmap:$PATH
 rounds=$3
+[ "${MINL2R_TEST_LONG:-OFF}" = ON ] && rounds=$((rounds * 10))
 seed=${4:-2015}
 
 parent=/dev/shm
