@@ -11,7 +11,7 @@ bin=$(dirname "$(readlink -f "$0")")
 kills=20
 tree=
 hits_wanted=3
-seconds_max=90
+seconds_max=80
 
 usage() {
     cat <<USAGE
@@ -38,7 +38,17 @@ done
 
 step() { printf '\n== %s\n' "$*"; }
 say() { printf '   %s\n' "$*"; }
-progress() { [ ! -t 1 ] || printf '\r   %-70s\r' "$*"; }
+
+# One line that is overwritten; a line every three seconds where there is no terminal.
+progress() {
+    if [ -t 1 ]; then
+        printf '\r   %-70s\r' "$*"
+    elif [ "$SECONDS" -ge "$next_progress" ]; then
+        say "$*"
+        next_progress=$((SECONDS + 3))
+    fi
+}
+next_progress=3
 
 fail() {
     printf '\nFAILED: %s\n' "$*" >&2
@@ -46,13 +56,14 @@ fail() {
 }
 
 work=
-writer=
+job= # what runs in the background
 
 clean_up() {
     local status=$?
     trap - EXIT INT TERM HUP
-    if [ -n "$writer" ]; then
-        kill "$writer" 2>/dev/null || true
+    if [ -n "$job" ]; then
+        kill "$job" 2>/dev/null || true
+        wait "$job" 2>/dev/null || true
     fi
     if [ -n "$work" ]; then
         cd /
@@ -79,7 +90,9 @@ unmount_fs() {
     "$bin/pmfs" umount "$mount" || fail "umount"
 }
 
+# Works on what a kill has left, too: verifies what the next mount will make of it.
 check_fs() {
+    flock --timeout 10 "$pool" true || fail "a process still has the pool open"
     "$bin/pmfs" fsck "$pool" >"$work/output" 2>&1 || fail "fsck: $(cat "$work/output")"
 }
 
@@ -132,17 +145,18 @@ make_fs() {
 }
 
 copy_tree() {
-    local files begun=$EPOCHREALTIME copier
+    local files begun=$EPOCHREALTIME
     files=$(find "$tree" | wc -l)
     step "Copying $tree: $files files, $(du -sm "$tree" | cut -f1) MiB"
     cp -a "$tree" "$mount/tree" &
-    copier=$!
-    while kill -0 "$copier" 2>/dev/null; do
+    job=$!
+    while kill -0 "$job" 2>/dev/null; do
         progress "$(stat --file-system --format='%c %d' "$mount" |
             { read -r total free && echo $((total - free)); }) of $files files"
         sleep 0.2
     done
-    wait "$copier" || fail "cp"
+    wait "$job" || fail "cp"
+    job=
     say "copied in $(seconds_since "$begun") s; each call was durable when it returned"
     "$bin/pmfs" stats "$mount" >"$work/stats"
     compare_tree
@@ -174,24 +188,22 @@ read_recovery() {
 kill_once() {
     local acked verdict whole unasked lost undone delay_ms=$((50 + RANDOM % 250))
     "$bin/demo-writer" run "$mount/writers" "$work/acks" >"$work/written" &
-    writer=$!
+    job=$!
     sleep "$(printf '0.%03d' "$delay_ms")"
     kill -KILL "$(cat "$pid_file")" || fail "the daemon was gone before it was killed"
-    wait "$writer" || fail "a writer met an error other than a dead filesystem"
-    writer=
+    wait "$job" || fail "a writer met an error other than a dead filesystem"
+    job=
     acked=$(<"$work/written")
+    check_fs
     mount_fs
     read_recovery
     verdict=$("$bin/demo-writer" verify "$mount/writers" "$work/acks") || fail "$verdict"
     read -r whole unasked lost <<<"$verdict"
-    unmount_fs
-    check_fs
     kill_count=$((kill_count + 1))
     acked_count=$((acked_count + acked))
     unasked_count=$((unasked_count + unasked))
     say "$(printf 'kill %2d after %3d ms: %5d writes acknowledged, %5d records whole, %d lost or torn; %s' \
         "$kill_count" "$delay_ms" "$acked" "$whole" "$lost" "$undone")"
-    mount_fs
 }
 
 kill_often() {
