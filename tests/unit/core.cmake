@@ -6,6 +6,7 @@ add_unit_test(test_alloc)
 add_unit_test(test_counts)
 add_unit_test(test_lane LABELS threads)
 add_unit_test(test_threads LABELS threads)
+add_unit_test(test_fuzz)
 add_unit_test(test_large)
 add_unit_test(test_log)
 
