@@ -187,7 +187,10 @@ int minl2r_pool_info(struct minl2r_pool *pool, struct minl2r_info *info)
 {
     const struct geometry *geo = &pool->geo;
     const struct pm_super *super = pool_super(pool);
+    int result = pool_not_forked(pool);
 
+    if (result < 0)
+        return result;
     *info = (struct minl2r_info){
         .path = pool->path,
         .format = super->format,
@@ -250,29 +253,34 @@ static int root_verify(const struct minl2r_pool *pool, uint64_t size)
     return 0;
 }
 
-const void *minl2r_root(struct minl2r_pool *pool, uint64_t size)
+static int root_get(struct minl2r_pool *pool, uint64_t size, uint64_t *offset)
 {
-    int result = 0;
+    int result = pool_not_forked(pool);
 
-    if (size == 0 || size > pool->geo.pool_size) {
-        errno = EINVAL;
-        error_set(EINVAL, "a root object cannot have %llu bytes",
-                  (unsigned long long)size);
-        return NULL;
-    }
+    if (result < 0)
+        return result;
+    if (size == 0 || size > pool->geo.pool_size)
+        return error_set(EINVAL, "a root object cannot have %llu bytes",
+                         (unsigned long long)size);
     pthread_mutex_lock(&pool->root_lock);
     if (pool_root_block(pool)->offset == 0)
         result = root_create(pool, size);
     if (result == 0)
         result = root_verify(pool, size);
-    uint64_t offset = pool_root_block(pool)->offset;
-
+    *offset = pool_root_block(pool)->offset;
     pthread_mutex_unlock(&pool->root_lock);
-    if (result < 0) {
-        errno = -result;
-        return NULL;
-    }
-    return pool_at(pool, offset);
+    return result;
+}
+
+const void *minl2r_root(struct minl2r_pool *pool, uint64_t size)
+{
+    uint64_t offset;
+    int result = root_get(pool, size, &offset);
+
+    if (result == 0)
+        return pool_at(pool, offset);
+    errno = -result;
+    return NULL;
 }
 
 const void *minl2r_at(const struct minl2r_pool *pool, uint64_t offset)
@@ -480,6 +488,10 @@ static void stats_sum(struct minl2r_stats *sum, const struct minl2r_stats *more)
 
 int minl2r_stats_get(struct minl2r_pool *pool, struct minl2r_stats *stats)
 {
+    int result = pool_not_forked(pool);
+
+    if (result < 0)
+        return result;
     *stats = (struct minl2r_stats){0};
     stats_sum(stats, &pool->stats);
     for (uint32_t i = 0; i < pool->geo.lane_count; i++)

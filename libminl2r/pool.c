@@ -35,12 +35,20 @@ uint64_t fork_count(void)
 
 /* ---- Usable or not --------------------------------------------------------------- */
 
+int pool_not_forked(const struct minl2r_pool *pool)
+{
+    if (pool->fork_count == forks)
+        return 0;
+    return error_set(EPERM,
+                     "the pool was opened before fork(): only the parent may use it");
+}
+
 int pool_usable(const struct minl2r_pool *pool)
 {
-    if (pool->fork_count != forks)
-        return error_set(EPERM,
-                         "the pool was opened before fork(): only the parent may use "
-                         "it");
+    int result = pool_not_forked(pool);
+
+    if (result < 0)
+        return result;
     if (__atomic_load_n(&pool->poisoned, __ATOMIC_RELAXED))
         return error_set(EIO,
                          "the medium failed earlier: the pool has to be opened again");

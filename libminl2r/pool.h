@@ -206,6 +206,9 @@ void pool_file_discard(const char *path, struct pm *pm, int fd);
 /* How often this process was forked off since the library was loaded. */
 uint64_t fork_count(void);
 
+/* 0, or -EPERM in a process that was forked off after `pool` was opened. */
+int pool_not_forked(const struct minl2r_pool *pool);
+
 /* 0, or why `pool` takes no changes: forked (-EPERM) or poisoned (-EIO). */
 int pool_usable(const struct minl2r_pool *pool);
 

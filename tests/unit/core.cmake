@@ -8,6 +8,7 @@ add_unit_test(test_lane LABELS threads)
 add_unit_test(test_threads LABELS threads)
 add_unit_test(test_fuzz)
 add_unit_test(test_large)
+add_unit_test(test_process)
 add_unit_test(test_log)
 
 add_unit_test(test_hostile)
