@@ -292,7 +292,7 @@ static void use_words(struct fuzz *fuzz, struct minl2r_pool *pool)
     for (int i = 0; i < 10; i++)
         minl2r_store64(pool, (const uint64_t *)(const void *)(base + place(fuzz)), 1);
     minl2r_at(pool, interesting_word(fuzz));
-    minl2r_offset(pool, base + interesting_word(fuzz));
+    minl2r_offset(pool, (const void *)((uintptr_t)base + interesting_word(fuzz)));
     assert_ok(minl2r_pool_info(pool, &info));
 }
 
