@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * slab.c - small objects, cut from blocks. Written over the public transaction API
+ * slab.c - small objects, cut from blocks. It changes PM by the public transaction API
  * alone, so that a crash leaves a slab as the caller's transactions do: old or new.
  *
- *   slab.partial[class] -> block <-> block <-> block      the blocks of a class with
- * room
+ *   slab.partial[class] -> block <-> block <-> block     those of a class with room
  *
  *   a block: | struct pm_slab_block | used bits | object | object | ... |
  *
@@ -58,9 +57,9 @@ struct block {
 /* ---- Size classes ---------------------------------------------------------------- */
 
 /* 16, 32, 48, 64, 96, 128, 192, 256, ...: two per doubling. */
-static uint32_t nominal_size(unsigned class)
+static uint32_t nominal_size(unsigned index)
 {
-    return ((class & 1 ? 32u : 24u) << class / 2) & ~15u;
+    return ((index & 1 ? 32u : 24u) << index / 2) & ~15u;
 }
 
 static uint32_t word_count(uint32_t bits)
@@ -68,11 +67,10 @@ static uint32_t word_count(uint32_t bits)
     return (bits + 63) / 64;
 }
 
-/* Objects are stretched to use what the nominal size would leave at the end of the
- * block. */
-static struct shape shape_of(uint32_t block_size, unsigned class)
+/* Objects are stretched to use what nominal sizes would leave at the block's end. */
+static struct shape shape_of(uint32_t block_size, unsigned index)
 {
-    uint32_t size = nominal_size(class);
+    uint32_t size = nominal_size(index);
     uint32_t words = word_count(block_size / size);
     uint32_t header_size =
         ((uint32_t)sizeof(struct pm_slab_block) + 8 * words + 15) & ~15u;
@@ -85,17 +83,16 @@ static struct shape shape_of(uint32_t block_size, unsigned class)
 /* The smallest class whose objects hold `size` bytes, at most half a block. */
 static unsigned class_of(uint32_t block_size, size_t size)
 {
-    unsigned class = 0;
+    unsigned index = 0;
 
-    while (nominal_size(class) < size)
-        class ++;
-    if (class > 0 && shape_of(block_size, class - 1).object_size >= size)
-        class --;
-    return class;
+    while (nominal_size(index) < size)
+        index++;
+    if (index > 0 && shape_of(block_size, index - 1).object_size >= size)
+        index--;
+    return index;
 }
 
-/* Begins a call for objects of `size` bytes; false if such objects take whole blocks.
- */
+/* Begins a call for objects of `size` bytes; false if these take whole blocks. */
 static bool op_init(struct op *op, struct minl2r_tx *tx, const struct minl2r_slab *slab,
                     size_t size)
 {
@@ -103,12 +100,12 @@ static bool op_init(struct op *op, struct minl2r_tx *tx, const struct minl2r_sla
 
     if (size > block_size / 2)
         return false;
-    unsigned class = class_of(block_size, size);
+    unsigned index = class_of(block_size, size);
 
     op->tx = tx;
     op->pool = tx->pool;
-    op->head = &slab->partial[class];
-    op->shape = shape_of(block_size, class);
+    op->head = &slab->partial[index];
+    op->shape = shape_of(block_size, index);
     op->change_count = 0;
     return op->shape.object_count >= 2;
 }
@@ -323,8 +320,7 @@ static int note_unlisting(struct op *op, const struct block *block)
 
 /* ---- Allocating ------------------------------------------------------------------ */
 
-/* Nothing refers to the block yet, so it is stored to directly.
- * Its first object is used. */
+/* Nothing refers to the block yet, so this stores to it. Its first object is used. */
 static void init_block(const struct op *op, struct pm_slab_block *block, uint64_t next)
 {
     const struct shape *shape = &op->shape;
