@@ -19,3 +19,6 @@ add_unit_test(test_no_space SOURCES subject.c)
 add_unit_test(test_no_memory SOURCES subject.c)
 target_link_options(test_no_memory PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=strdup)
+
+add_unit_test(test_msync SOURCES subject.c)
+target_link_options(test_msync PRIVATE -Wl,--wrap=msync,--wrap=fstatfs)
