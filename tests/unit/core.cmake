@@ -22,3 +22,7 @@ target_link_options(test_no_memory PRIVATE
 
 add_unit_test(test_msync SOURCES subject.c)
 target_link_options(test_msync PRIVATE -Wl,--wrap=msync,--wrap=fstatfs)
+
+add_unit_test(test_stack SOURCES subject.c LABELS plain-only)
+# The dynamic linker, finding a function when it is first called, needs 3 KiB itself.
+target_link_options(test_stack PRIVATE -Wl,-z,now)
