@@ -216,7 +216,7 @@ static void fail(struct run *run, const char *path, int error)
 static void show(void *arg, const struct mounted *where)
 {
     struct run *run = arg;
-    struct pmfs_status status;
+    struct pmfs_status status = {0};
     int error = query(where->mountpoint, &status);
 
     if (error < 0) {

@@ -76,20 +76,28 @@ void skip_without_fuse(void)
 
 /* ---- Programs ---------------------------------------------------------------- */
 
-static void collect(char *argv[ARGUMENT_MAX], const char *program, const char *first,
-                    va_list args)
-{
-    size_t count = 0;
+/* An argv, and the text that it points into. */
+struct command {
+    char *argv[ARGUMENT_MAX + 1];
+    char text[8192];
+};
 
-    argv[count++] = strdup(program);
-    for (const char *arg = first; arg != NULL; arg = va_arg(args, const char *)) {
-        assert_true(count < ARGUMENT_MAX - 1);
-        argv[count++] = strdup(arg);
-    }
-    argv[count] = NULL;
+static void collect(struct command *command, const char *program, va_list args)
+{
+    const char *arg = program;
+    size_t count = 0, used = 0;
+
+    memset(command, 0, sizeof(*command));
+    do {
+        size_t size = strlen(arg) + 1;
+        assert_true(count < ARGUMENT_MAX && size <= sizeof(command->text) - used);
+        command->argv[count++] = memcpy(command->text + used, arg, size);
+        used += size;
+        arg = va_arg(args, const char *);
+    } while (arg != NULL);
 }
 
-static pid_t spawn(char **argv, const char *output_file)
+static pid_t spawn(const struct command *command, const char *output_file)
 {
     posix_spawn_file_actions_t actions;
     pid_t pid;
@@ -98,10 +106,9 @@ static pid_t spawn(char **argv, const char *output_file)
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output_file,
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    int error = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+    int error =
+        posix_spawnp(&pid, command->argv[0], &actions, NULL, command->argv, environ);
     posix_spawn_file_actions_destroy(&actions);
-    for (char **arg = argv; *arg != NULL; arg++)
-        free(*arg);
     assert_int_equal(error, 0);
     return pid;
 }
@@ -114,9 +121,9 @@ int exit_status_of(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int run_and_read(struct mount_fixture *f, char **argv)
+static int run_and_read(struct mount_fixture *f, const struct command *command)
 {
-    int status = exit_status_of(spawn(argv, f->output_file));
+    int status = exit_status_of(spawn(command, f->output_file));
     FILE *file = fopen(f->output_file, "re");
 
     assert_non_null(file);
@@ -128,35 +135,24 @@ static int run_and_read(struct mount_fixture *f, char **argv)
 
 int run(struct mount_fixture *f, const char *program, ...)
 {
-    char *argv[ARGUMENT_MAX];
+    struct command command;
     va_list args;
 
     va_start(args, program);
-    collect(argv, program, va_arg(args, const char *), args);
+    collect(&command, program, args);
     va_end(args);
-    return run_and_read(f, argv);
-}
-
-int pmfs(struct mount_fixture *f, ...)
-{
-    char *argv[ARGUMENT_MAX];
-    va_list args;
-
-    va_start(args, f);
-    collect(argv, PMFS_TOOL, va_arg(args, const char *), args);
-    va_end(args);
-    return run_and_read(f, argv);
+    return run_and_read(f, &command);
 }
 
 pid_t start(const char *program, ...)
 {
-    char *argv[ARGUMENT_MAX];
+    struct command command;
     va_list args;
 
     va_start(args, program);
-    collect(argv, program, va_arg(args, const char *), args);
+    collect(&command, program, args);
     va_end(args);
-    return spawn(argv, "/dev/null");
+    return spawn(&command, "/dev/null");
 }
 
 /* ---- Mounting ---------------------------------------------------------------- */

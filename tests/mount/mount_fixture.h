@@ -75,7 +75,7 @@ int teardown(void **state);
 int run(struct mount_fixture *f, const char *program, ...) __attribute__((sentinel));
 
 /* Runs `pmfs` so. */
-int pmfs(struct mount_fixture *f, ...) __attribute__((sentinel));
+#define pmfs(f, ...) run((f), PMFS_TOOL, __VA_ARGS__)
 
 /* Starts a program that is not waited for here; its output is lost. */
 pid_t start(const char *program, ...) __attribute__((sentinel));

@@ -11,8 +11,8 @@
 
 #include "pmfs-proto/fuse/status.h"
 
-#define KIB 1024
-#define MIB (1024 * 1024)
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
 
 static struct stat stat_of(const char *path)
 {
@@ -158,20 +158,22 @@ static void opening_with_o_trunc_empties_the_file(void **state)
     assert_file_holds(in_mount(f, "file"), "short", 5);
 }
 
+#define MAP_SIZE 12288
+
 static void mapped_stores_are_read_and_survive_a_remount(void **state)
 {
     struct mount_fixture *f = *state;
     int fd = open_new(in_mount(f, "mapped"));
     char found[5];
 
-    assert_success(ftruncate(fd, 3 * 4096));
-    char *map = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_success(ftruncate(fd, MAP_SIZE));
+    char *map = mmap(NULL, MAP_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_ptr_not_equal(map, MAP_FAILED);
     memcpy(map + 4094, "hello", 5);
     assert_int_equal(pread(fd, found, 5, 4094), 5);
     assert_memory_equal(found, "hello", 5);
-    assert_success(msync(map, 3 * 4096, MS_SYNC));
-    munmap(map, 3 * 4096);
+    assert_success(msync(map, MAP_SIZE, MS_SYNC));
+    munmap(map, MAP_SIZE);
     close(fd);
     remount(f);
     fd = open(in_mount(f, "mapped"), O_RDONLY | O_CLOEXEC);
@@ -700,7 +702,7 @@ static void a_write_that_does_not_fit_changes_nothing(void **state)
     struct mount_fixture *f = *state;
     off_t size = fill_up(in_mount(f, "filler"));
 
-    assert_true(size > 32 * MIB);
+    assert_true((size_t)size > 32 * MIB);
     assert_int_equal(stat_of(in_mount(f, "filler")).st_size, size);
     remount(f);
     assert_int_equal(stat_of(in_mount(f, "filler")).st_size, size);
