@@ -40,14 +40,12 @@ void assert_said(const struct mount_fixture *f, const char *words)
 
 /* ---- Whether one can mount at all -------------------------------------------- */
 
-static bool may_mount(void)
+static bool has_admin_capability(void)
 {
     unsigned long long capabilities = 0;
     char line[256];
-
-    if (geteuid() != 0)
-        return access("/usr/bin/fusermount3", X_OK) == 0;
     FILE *file = fopen("/proc/self/status", "re");
+
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
         if (strncmp(line, "CapEff:", 7) == 0)
             capabilities = strtoull(line + 7, NULL, 16);
@@ -57,17 +55,24 @@ static bool may_mount(void)
     return capabilities >> CAP_SYS_ADMIN_BIT & 1;
 }
 
-void skip_without_fuse(void)
+/* Why this process cannot mount, or NULL. Other users than root have a helper for it.
+ */
+static const char *why_not(void)
 {
-    const char *why = NULL;
     int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
     if (fd < 0)
-        why = "cannot open /dev/fuse";
-    else if (!may_mount())
-        why = "neither CAP_SYS_ADMIN nor fusermount3";
-    if (fd >= 0)
-        close(fd);
+        return "cannot open /dev/fuse";
+    close(fd);
+    if (geteuid() != 0)
+        return access("/usr/bin/fusermount3", X_OK) < 0 ? "no fusermount3" : NULL;
+    return has_admin_capability() ? NULL : "no CAP_SYS_ADMIN";
+}
+
+void skip_without_fuse(void)
+{
+    const char *why = why_not();
+
     if (why == NULL)
         return;
     printf("SKIPPED: mounting is not possible here: %s\n", why);
@@ -215,22 +220,6 @@ int setup_empty(void **state)
     return mkdir(f->mountpoint, 0755);
 }
 
-int setup_made(void **state)
-{
-    if (setup_empty(state) != 0)
-        return -1;
-    struct mount_fixture *f = *state;
-    return pmfs(f, "mkfs", f->pool, "64M", NULL);
-}
-
-int setup_mounted(void **state)
-{
-    if (setup_made(state) != 0)
-        return -1;
-    mount_fs(*state, NULL);
-    return 0;
-}
-
 static void remove_flat(const char *path)
 {
     DIR *dir = opendir(path);
@@ -255,6 +244,36 @@ int teardown(void **state)
     remove_flat(f->dir);
     free(f);
     return 0;
+}
+
+/* Removes the test's directory if a command has failed: cmocka calls no teardown then.
+ */
+static int set_up(void **state, int status)
+{
+    const struct mount_fixture *f = *state;
+
+    if (status == 0)
+        return 0;
+    print_error("%s\n", f->output);
+    teardown(state);
+    return -1;
+}
+
+int setup_made(void **state)
+{
+    if (setup_empty(state) != 0)
+        return -1;
+    struct mount_fixture *f = *state;
+    return set_up(state, pmfs(f, "mkfs", f->pool, "64M", NULL));
+}
+
+int setup_mounted(void **state)
+{
+    if (setup_made(state) != 0)
+        return -1;
+    struct mount_fixture *f = *state;
+    return set_up(state, pmfs(f, "mount", "--pid-file", f->pid_file, f->pool,
+                              f->mountpoint, NULL));
 }
 
 /* ---- Paths and files --------------------------------------------------------- */
