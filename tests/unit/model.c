@@ -19,6 +19,11 @@ static const uint8_t *address(const struct world *world, const struct area *area
     return minl2r_at(world->pool, area->offset);
 }
 
+static struct area *container(struct world *world)
+{
+    return &world->areas[1];
+}
+
 /* An area that has an address and was not freed, or NULL. */
 static struct area *choose_area(struct world *world)
 {
@@ -74,10 +79,12 @@ static struct span choose_span(struct world *world, struct area *area)
 
     if (!area)
         return span;
-    span.size = choose_size(world, area->size);
-    span.at = below(world, area->size - span.size + 1);
-    if (below(world, 2) && span.at >= 64)
-        span.at &= ~(size_t)63;
+    size_t room = area->size - area->slots_size;
+
+    span.size = choose_size(world, room);
+    span.at = area->slots_size + below(world, room - span.size + 1);
+    if (below(world, 2))
+        span.at = (span.at - area->slots_size) / 64 * 64 + area->slots_size;
     if (has_mark(&span, AREA_FRESH))
         span.area = NULL;
     return span;
@@ -149,9 +156,10 @@ static void do_copy(struct world *world)
     struct span from = choose_span(world, choose_area(world));
     struct area *area = choose_area(world);
 
-    if (!from.area || !area || from.size > area->size)
+    if (!from.area || !area || from.size > area->size - area->slots_size)
         return;
-    struct span to = {area, below(world, area->size - from.size + 1), from.size};
+    uint64_t room = area->size - area->slots_size - from.size;
+    struct span to = {area, area->slots_size + below(world, room + 1), from.size};
 
     if (has_mark(&to, AREA_FRESH))
         return;
@@ -231,7 +239,7 @@ static void do_write_fresh(struct world *world)
 
 static void do_write_block(struct world *world)
 {
-    struct area *area = &world->areas[1 + below(world, WORLD_SLOTS)];
+    struct area *area = &world->areas[1 + below(world, WORLD_NAMED)];
     struct span span = choose_span(world, area->freed ? NULL : area);
 
     if (!span.area)
@@ -285,7 +293,7 @@ static void do_read(struct world *world)
 
 static void do_alloc(struct world *world)
 {
-    struct area *area = &world->areas[1 + WORLD_SLOTS + below(world, WORLD_RUNS)];
+    struct area *area = &world->areas[1 + WORLD_NAMED + below(world, WORLD_RUNS)];
     uint64_t blocks = area->size / world->block_size;
     uint8_t *bytes;
 
@@ -310,7 +318,8 @@ static void do_free(struct world *world)
     struct area *area = choose_area(world);
     const uint64_t hole = 0;
 
-    if (!area || area == &world->areas[0] || area->by_slot || is_edited(world, area))
+    if (!area || area == &world->areas[0] || area == container(world) ||
+        area->by_slot || is_edited(world, area))
         return;
     assert_ok(minl2r_tx_free(world->tx, area->offset, area->size / world->block_size));
     if (area->slot)
@@ -360,8 +369,27 @@ static void area_aborted(struct area *area)
     memcpy(area->seen, area->committed, area->size);
 }
 
+static const uint64_t *slots_at(const struct world *world)
+{
+    return minl2r_at(world->pool, world->slots_offset);
+}
+
+/* The container may have moved, and its slots with it. */
+static void find_slots(struct world *world)
+{
+    const uint64_t *slots = slots_at(world);
+
+    for (int i = 0; i < WORLD_SLOTS; i++)
+        world->areas[1 + i].slot = &slots[i * 3];
+    container(world)->offset = *container(world)->slot;
+    slots = minl2r_at(world->pool, container(world)->offset);
+    for (int i = 0; i < WORLD_NESTED; i++)
+        world->areas[1 + WORLD_SLOTS + i].slot = &slots[i * 2];
+}
+
 static void forget_tx(struct world *world, bool committed)
 {
+    find_slots(world);
     for (int i = 0; i < WORLD_AREAS; i++) {
         struct area *area = &world->areas[i];
 
@@ -398,7 +426,9 @@ void world_compare(const struct world *world)
         if (area->slot)
             assert_int_equal(*area->slot, area->offset);
         if (area->offset != 0)
-            assert_memory_equal(address(world, area), area->committed, area->size);
+            assert_memory_equal(address(world, area) + area->slots_size,
+                                area->committed + area->slots_size,
+                                area->size - area->slots_size);
     }
 }
 
@@ -413,14 +443,6 @@ uint64_t world_blocks(const struct world *world)
 }
 
 /* ---- Life ------------------------------------------------------------------------ */
-
-static void find_slots(struct world *world)
-{
-    const uint64_t *slots = minl2r_at(world->pool, world->slots_offset);
-
-    for (int i = 0; i < WORLD_SLOTS; i++)
-        world->areas[1 + i].slot = &slots[i * 3];
-}
 
 static void area_init(struct area *area, size_t size)
 {
@@ -440,16 +462,18 @@ void world_create(struct world *world, struct minl2r_pool *pool, struct random *
     *world =
         (struct world){.pool = pool, .random = random, .block_size = info.block_size};
     area_init(stays, 4 * (size_t)info.block_size);
-    for (int i = 0; i < WORLD_SLOTS; i++)
+    for (int i = 0; i < WORLD_NAMED; i++)
         area_init(&world->areas[1 + i], info.block_size);
+    container(world)->slots_size = WORLD_NESTED * 2 * 8;
     for (size_t i = 0; i < WORLD_RUNS; i++)
-        area_init(&world->areas[1 + WORLD_SLOTS + i], (i + 1) * info.block_size);
+        area_init(&world->areas[1 + WORLD_NAMED + i], (i + 1) * info.block_size);
     assert_ok(minl2r_tx_begin(pool, &world->tx));
     assert_ok(minl2r_tx_alloc(world->tx, 1, &world->slots_offset, NULL));
     assert_ok(minl2r_tx_zero(world->tx, minl2r_at(pool, world->slots_offset),
                              info.block_size));
     assert_ok(minl2r_tx_alloc(world->tx, 4, &stays->offset, NULL));
     assert_ok(minl2r_tx_zero(world->tx, address(world, stays), stays->size));
+    assert_ok(minl2r_tx_write_block(world->tx, slots_at(world), 0, "", 1));
     assert_ok(minl2r_tx_commit(world->tx));
     world->tx = NULL;
     find_slots(world);
@@ -459,7 +483,6 @@ void world_create(struct world *world, struct minl2r_pool *pool, struct random *
 void world_reopen(struct world *world, struct minl2r_pool *pool)
 {
     world->pool = pool;
-    find_slots(world);
     forget_tx(world, false);
     world_compare(world);
 }

@@ -3,9 +3,9 @@
  * model.h - random transactions on a pool, and on plain arrays beside it.
  *
  * A world is what one program could keep in a pool: areas of bytes, some of them blocks
- * that a slot names, which may be holes, some of them runs that come and go. It has one
- * transaction at a time. For each area the model knows what was committed and what the
- * running transaction sees.
+ * that a slot names, which may be holes, some of them runs that come and go. One of the
+ * blocks, the container, holds slots itself. A world has one transaction at a time. For
+ * each area the model knows what was committed and what the running transaction sees.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -13,14 +13,17 @@
 #include "tests/unit/fixture.h"
 #include "tests/unit/random.h"
 
-#define WORLD_SLOTS 5
+#define WORLD_SLOTS 5  /* of a block of their own; the first names the container */
+#define WORLD_NESTED 3 /* slots in the container */
 #define WORLD_RUNS 4
-#define WORLD_AREAS (1 + WORLD_SLOTS + WORLD_RUNS)
+#define WORLD_NAMED (WORLD_SLOTS + WORLD_NESTED)
+#define WORLD_AREAS (1 + WORLD_NAMED + WORLD_RUNS)
 #define WORLD_EDITS 16
 
 struct area {
     uint64_t offset; /* 0: not there, or a hole */
     size_t size;
+    size_t slots_size; /* of its bytes, the first are slots */
     uint8_t *committed;
     uint8_t *seen;  /* by the running transaction */
     uint8_t *marks; /* per byte: AREA_QUEUED, AREA_FRESH */
@@ -42,7 +45,7 @@ struct world {
     struct minl2r_tx *tx; /* NULL: none runs */
     uint32_t block_size;
     uint64_t slots_offset;
-    struct area areas[WORLD_AREAS]; /* one that stays, slots, runs */
+    struct area areas[WORLD_AREAS]; /* one that stays, named ones, runs */
     struct model_edit edits[WORLD_EDITS];
     int edit_count;
     uint64_t operations, commits, aborts;
