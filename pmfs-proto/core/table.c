@@ -287,14 +287,20 @@ void table_give_back(struct pmfs *fs, const struct table_claim *claim)
 
 /* ---- Life ---------------------------------------------------------------------- */
 
+/* Of 64 numbers at once. */
 static void read_states(struct inode_table *table, const uint8_t *states,
                         uint64_t first, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (states[i] != PM_STATE_FREE || first + i == 0) {
-            mark_taken(table, first + i);
-            mark_used(table, first + i);
-        }
+    for (uint32_t i = 0; i < count; i += 64) {
+        uint64_t used = 0;
+
+        for (uint32_t bit = 0; bit < 64; bit++)
+            used |= (uint64_t)(states[i + bit] != PM_STATE_FREE) << bit;
+        if (first + i == 0)
+            used &= ~(uint64_t)1; /* number 0 is none */
+        table->used[(first + i) / 64] = used;
+        table->taken[(first + i) / 64] = used;
+        table->used_count += (uint64_t)__builtin_popcountll(used);
     }
 }
 
@@ -323,8 +329,8 @@ static int read_table(struct pmfs *fs, struct inode_table *table)
             return rc;
         read_states(table, states, first, fs->block_size);
     }
-    table->used_count--; /* number 0 is none */
-    table->used[0] &= ~(uint64_t)1;
+    table->taken[0] |= 1;
+    table->taken_count = table->used_count + 1;
     return 0;
 }
 
@@ -356,25 +362,42 @@ void table_detach(struct pmfs *fs)
     fs->table = NULL;
 }
 
+/* The first unfinished one in a block of states, from `at` on, or the block's end. */
+static uint32_t find_unfinished(const uint8_t *states, uint32_t at, uint32_t end)
+{
+    const uint64_t free_or_used = 0x0101010101010101u * (PM_STATE_FREE | PM_STATE_USED);
+
+    while (at < end) {
+        uint64_t eight;
+
+        memcpy(&eight, states + at / 8 * 8, sizeof(eight));
+        if (at % 8 == 0 && (eight & ~free_or_used) == 0) {
+            at += 8;
+            continue;
+        }
+        if (states[at] & ~(uint8_t)(PM_STATE_FREE | PM_STATE_USED))
+            break;
+        at++;
+    }
+    return at;
+}
+
 uint64_t table_next_unfinished(struct pmfs *fs, uint64_t ino)
 {
-    struct inode_table *table = fs->table;
-    uint64_t count = table->word_count * 64;
-    const void *states = NULL;
+    uint64_t count = fs->table->word_count * 64;
     struct map map;
 
     if (map_init(&map, fs, &fs->pm->states, 0) < 0)
         return 0;
-    for (; ino < count; ino++) {
-        uint64_t in_block = ino & (fs->block_size - 1);
+    while (ino < count) {
+        uint32_t in_block = (uint32_t)(ino & (fs->block_size - 1));
+        const void *states;
 
-        if (in_block == 0 || !states) {
-            if (map_block(&map, ino >> fs->block_shift, &states) < 0 || !states)
-                return 0;
-        }
-        uint8_t state = ((const uint8_t *)states)[in_block];
-
-        if (ino && state != PM_STATE_FREE && state != PM_STATE_USED)
+        if (map_block(&map, ino >> fs->block_shift, &states) < 0 || !states)
+            return 0;
+        uint32_t found = find_unfinished(states, in_block, fs->block_size);
+        ino += found - in_block;
+        if (found < fs->block_size)
             return ino;
     }
     return 0;
