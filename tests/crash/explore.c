@@ -42,24 +42,37 @@ struct level {
 
 /* What is expected of the states of a crash point, and how to call it. */
 struct point {
-    uint32_t expectation;
-    uint32_t allowed; /* bit set: that image */
+    uint32_t expectation; /* or AGAIN */
+    uint32_t allowed;     /* bit set: that image */
     char name[96];
 };
+
+#define AGAIN UINT32_MAX
 
 struct explorer {
     struct explore *in;
     struct level levels[LEVELS];
-    uint64_t hash; /* of the image as patched */
+    struct expectation again; /* of the transaction after recovery */
+    struct shadow_trace again_trace;
+    size_t again_begin; /* in that trace: where recovery has returned */
+    uint64_t hash;      /* of the image as patched */
     uint64_t random;
     uint64_t *seen; /* hashes, open addressing */
     uint64_t seen_count, seen_capacity;
     uint64_t judged;
+    uint64_t agains;
 };
 
 static bool failed(const struct explorer *x)
 {
     return x->in->failure[0] != 0;
+}
+
+static const struct expectation *expected_at(const struct explorer *x,
+                                             const struct point *point)
+{
+    return point->expectation == AGAIN ? &x->again
+                                       : &x->in->expectations[point->expectation];
 }
 
 /* ---- Failures -------------------------------------------------------------------- */
@@ -110,8 +123,8 @@ static void fail(struct explorer *x, const struct point *point, const char *form
     va_start(args, format);
     vsnprintf(what, sizeof(what), format, args);
     va_end(args);
-    append(text, size, "%s (%s): %s; lost:", point->name,
-           x->in->expectations[point->expectation].stage, what);
+    append(text, size, "%s (%s): %s; lost:", point->name, expected_at(x, point)->stage,
+           what);
     describe_choices(&x->levels[RUN], text, size);
     if (x->levels[RECOVERY].choice_count > 0) {
         append(text, size, "; lost in recovery:");
@@ -121,32 +134,35 @@ static void fail(struct explorer *x, const struct point *point, const char *form
 
 /* ---- Oracles --------------------------------------------------------------------- */
 
-static bool is_loose(const struct expectation *expected, uint64_t offset)
+/* May this byte be there, although image `number` has not the operation that it is of?
+ */
+static bool is_early(const struct explorer *x, const struct expectation *expected,
+                     uint32_t number, uint64_t offset)
 {
-    for (uint32_t i = 0; i < expected->loose_count; i++)
-        if (offset - expected->loose[i].offset < expected->loose[i].size)
-            return true;
-    return false;
-}
+    for (uint32_t i = 0; i < expected->loose_count; i++) {
+        const struct loose_range *loose = &expected->loose[i];
 
-static bool is_any_of(const struct expectation *expected, uint64_t offset, uint8_t byte)
-{
-    for (uint32_t i = 0; i < expected->count; i++)
-        if (expected->images[i][offset] == byte)
-            return true;
+        if (offset - loose->offset >= loose->size ||
+            expected->has[number] >> loose->operation & 1)
+            continue;
+        for (uint32_t j = 0; j < expected->count; j++)
+            if (expected->images[j][offset] == x->in->image[offset])
+                return true;
+    }
     return false;
 }
 
 static bool block_matches(const struct explorer *x, const struct expectation *expected,
-                          const uint8_t *image, uint64_t offset, uint32_t size)
+                          uint32_t number, uint64_t offset, uint32_t size)
 {
+    const uint8_t *image = expected->images[number];
+
     if (memcmp(x->in->image + offset, image + offset, size) == 0)
         return true;
     if (expected->loose_count == 0)
         return false;
     for (uint64_t at = offset; at < offset + size; at++)
-        if (x->in->image[at] != image[at] &&
-            !(is_loose(expected, at) && is_any_of(expected, at, x->in->image[at])))
+        if (x->in->image[at] != image[at] && !is_early(x, expected, number, at))
             return false;
     return true;
 }
@@ -154,9 +170,9 @@ static bool block_matches(const struct explorer *x, const struct expectation *ex
 /* The same blocks are allocated, and have the same content. Answers with the offset
  * where not, or 0. */
 static uint64_t find_difference(const struct explorer *x, const struct geometry *geo,
-                                const struct expectation *expected,
-                                const uint8_t *image)
+                                const struct expectation *expected, uint32_t number)
 {
+    const uint8_t *image = expected->images[number];
     uint64_t bitmap = block_offset(geo, 0);
 
     if (memcmp(x->in->image + bitmap, image + bitmap, geo->block_size) != 0)
@@ -165,7 +181,7 @@ static uint64_t find_difference(const struct explorer *x, const struct geometry 
         uint64_t offset = block_offset(geo, i);
 
         if (image[bitmap + i / 8] >> i % 8 & 1 &&
-            !block_matches(x, expected, image, offset, geo->block_size))
+            !block_matches(x, expected, number, offset, geo->block_size))
             return offset;
     }
     return 0;
@@ -174,13 +190,13 @@ static uint64_t find_difference(const struct explorer *x, const struct geometry 
 static bool match(struct explorer *x, const struct geometry *geo,
                   const struct point *point, uint32_t *matched)
 {
-    const struct expectation *expected = &x->in->expectations[point->expectation];
+    const struct expectation *expected = expected_at(x, point);
     uint64_t differs = 0;
 
     for (uint32_t i = 0; i < expected->count; i++) {
         if ((point->allowed >> i & 1) == 0)
             continue;
-        differs = find_difference(x, geo, expected, expected->images[i]);
+        differs = find_difference(x, geo, expected, i);
         if (differs == 0) {
             *matched = i;
             return true;
@@ -273,7 +289,7 @@ static void use(struct explorer *x, const struct point *point, struct minl2r_poo
 static void recover_again(struct explorer *x, const struct point *point,
                           uint32_t matched)
 {
-    const struct expectation *expected = &x->in->expectations[point->expectation];
+    const struct expectation *expected = expected_at(x, point);
     struct minl2r_pool pool;
 
     if (!attach(x, point, &pool))
@@ -282,7 +298,7 @@ static void recover_again(struct explorer *x, const struct point *point,
         fail(x, point, "cannot recover again: %s", minl2r_errormsg());
     else if (pool.recovery.lanes > 0)
         fail(x, point, "recovering again undoes again");
-    else if (find_difference(x, &pool.geo, expected, expected->images[matched]) != 0)
+    else if (find_difference(x, &pool.geo, expected, matched) != 0)
         fail(x, point, "recovering again changes the pool");
     else
         use(x, point, &pool);
@@ -307,15 +323,26 @@ static void recover(struct explorer *x, const struct point *point, struct level 
     pool_detach(&pool);
 }
 
+static void recover_recorded(struct explorer *x, const struct point *point,
+                             struct level *level)
+{
+    struct shadow_fault fault = x->in->options.fault;
+
+    fault.trace = &level->trace;
+    shadow_trace_clear(&level->trace);
+    shadow_record(&level->trace);
+    shadow_inject(fault);
+    recover(x, point, level);
+    shadow_inject((struct shadow_fault){0});
+}
+
 /* Asks all oracles of the state in the image and leaves it as it was. The level's trace
  * is then that of recovery. */
 static void judge(struct explorer *x, const struct point *point, struct level *level)
 {
     check(x, point, "before");
-    shadow_trace_clear(&level->trace);
+    recover_recorded(x, point, level);
     shadow_trace_clear(&level->after);
-    shadow_record(&level->trace);
-    recover(x, point, level);
     shadow_record(&level->after);
     if (!failed(x))
         check(x, point, "after");
@@ -371,8 +398,10 @@ static void grow_seen(struct explorer *x)
 
 static bool is_new(struct explorer *x, const struct point *point, unsigned level)
 {
-    uint64_t key = mix(x->hash ^ mix((uint64_t)point->expectation << 16 |
-                                     point->allowed << 2 | level));
+    uint64_t matched = point->expectation == AGAIN ? x->levels[RUN].matched : 0;
+    uint64_t key =
+        mix(matched << 32 ^ x->hash ^
+            mix((uint64_t)point->expectation << 16 | point->allowed << 2 | level));
 
     if (x->seen_count >= x->seen_capacity / 2)
         grow_seen(x);
@@ -615,6 +644,88 @@ static void explore_recovery(struct explorer *x, const struct point *outer)
     visit_point(x, &point, RECOVERY);
 }
 
+/* ---- Crashes after recovery ------------------------------------------------------ */
+
+static bool is_time_for_again(struct explorer *x)
+{
+    const struct explore_options *options = &x->in->options;
+
+    return !failed(x) && options->again_every != 0 &&
+           x->agains++ % options->again_every == 0;
+}
+
+/* Old or new, but for early bytes: those of a killed operation may still be lost. */
+static void expect_again(struct explorer *x, const struct point *outer)
+{
+    const struct expectation *before = expected_at(x, outer);
+
+    x->again = (struct expectation){
+        .images = {x->in->scratch[0], x->in->scratch[1], before->images[0],
+                   before->images[before->count - 1]},
+        .count = 4,
+        .loose_count = before->loose_count,
+        .stage = "transaction after recovery",
+    };
+    memcpy(x->again.loose, before->loose, sizeof(before->loose));
+}
+
+static void store_again(struct explorer *x, const struct point *point,
+                        struct minl2r_pool *pool)
+{
+    struct shadow_fault fault = x->in->options.fault;
+
+    fault.trace = &x->again_trace;
+    shadow_inject(fault);
+    recovery_run(pool); /* has been judged */
+    shadow_inject((struct shadow_fault){0});
+    x->again_begin = x->again_trace.count;
+    memcpy(x->in->scratch[0], x->in->image, x->in->size);
+    if (x->in->options.again(pool) != 0)
+        fail(x, point, "no transaction after recovery: %s", minl2r_errormsg());
+    memcpy(x->in->scratch[1], x->in->image, x->in->size);
+}
+
+/* Recovers the state in the image, runs a transaction, and takes back both. */
+static void record_again(struct explorer *x, const struct point *point)
+{
+    struct minl2r_pool pool;
+
+    if (!attach(x, point, &pool))
+        return;
+    shadow_trace_clear(&x->again_trace);
+    shadow_record(&x->again_trace);
+    store_again(x, point, &pool);
+    shadow_record(NULL);
+    tx_free_all(&pool);
+    pool_detach(&pool);
+    shadow_revert(&x->again_trace, x->in->image);
+}
+
+/* As explore_recovery(), of what record_again() recorded. */
+static void explore_again(struct explorer *x, const struct point *outer)
+{
+    struct px86 *px86 = &x->levels[RECOVERY].px86;
+    struct point point = *outer;
+
+    expect_again(x, outer);
+    x->in->count.again++;
+    point.expectation = AGAIN;
+    point.allowed = 3;
+    append(point.name, sizeof(point.name), ", again");
+    for (size_t i = 0; i < x->again_trace.count; i++) {
+        const struct shadow_event *e = &x->again_trace.events[i];
+
+        if (i >= x->again_begin && e->kind == SHADOW_FENCE)
+            visit_point(x, &point, RECOVERY);
+        px86_apply(px86, e);
+    }
+    point.allowed = 2;
+    append(point.name, sizeof(point.name), " returned");
+    visit_point(x, &point, RECOVERY);
+}
+
+/* ---- Visiting -------------------------------------------------------------------- */
+
 /* The bound on recursion is LEVELS: the states of recovery lead to no others. */
 static void visit(struct explorer *x, const struct point *point, unsigned number)
 {
@@ -625,10 +736,22 @@ static void visit(struct explorer *x, const struct point *point, unsigned number
     judge(x, point, &x->levels[number]);
     if (failed(x) || number == RECOVERY || x->in->options.nested_states_max == 0)
         return;
-    if (!x->levels[RUN].undid && x->in->count.states % 16 != 0)
-        return; /* nothing but settling lanes: a sample will do */
-    px86_reset(&x->levels[RECOVERY].px86);
-    explore_recovery(x, point);
+    if (x->levels[RUN].undid || x->in->count.states % 16 == 0) {
+        /* Of the others, which only settle lanes, a sample will do. */
+        px86_reset(&x->levels[RECOVERY].px86);
+        explore_recovery(x, point);
+    }
+    if (is_time_for_again(x)) {
+        record_again(x, point);
+        px86_reset(&x->levels[RECOVERY].px86);
+        explore_again(x, point);
+    }
+}
+
+static void begin_killed(struct explorer *x)
+{
+    px86_copy(&x->levels[RECOVERY].px86, &x->levels[RUN].px86);
+    px86_kill(&x->levels[RECOVERY].px86);
 }
 
 /* Kills the process: the caches are kept. Then the power fails during recovery, or
@@ -643,12 +766,19 @@ static void visit_kill(struct explorer *x, const struct point *point)
     begin_choices(x, run, 0);
     choose_all(x, run);
     judge(x, point, run);
+    bool again = is_time_for_again(x);
+
+    if (again)
+        record_again(x, point);
     end_choices(x, run);
     if (failed(x) || x->in->options.nested_states_max == 0)
         return;
-    px86_copy(&x->levels[RECOVERY].px86, &run->px86);
-    px86_kill(&x->levels[RECOVERY].px86);
+    begin_killed(x);
     explore_recovery(x, point);
+    if (again && !failed(x)) {
+        begin_killed(x);
+        explore_again(x, point);
+    }
 }
 
 static void set_expectation(struct explorer *x, struct point *point, uint64_t number)
@@ -751,6 +881,7 @@ bool explore(struct explore *explore)
         shadow_trace_finish(&x.levels[i].trace);
         shadow_trace_finish(&x.levels[i].after);
     }
+    shadow_trace_finish(&x.again_trace);
     free(x.seen);
     return !failed(&x);
 }

@@ -22,9 +22,11 @@
 #include "libminl2r/pool.h"
 #include "tests/crash/pm_shadow.h"
 
-/* Bytes that may be there early: those of minl2r_tx_write_fresh(). */
+/* Bytes that may be there before their operation is: those of minl2r_tx_write_fresh().
+ */
 struct loose_range {
     uint64_t offset, size;
+    uint32_t operation; /* bit of `has` */
 };
 
 #define EXPECTED_MAX 4
@@ -33,6 +35,7 @@ struct loose_range {
 /* The images of which a recovered pool must show one, in all its allocated blocks. */
 struct expectation {
     const uint8_t *images[EXPECTED_MAX];
+    uint32_t has[EXPECTED_MAX]; /* the running operations that the image has, as bits */
     uint32_t count;
     struct loose_range loose[LOOSE_MAX];
     uint32_t loose_count;
@@ -48,6 +51,11 @@ struct explore_options {
     uint32_t first;     /* expectations of lower number are not explored */
     uint32_t use_every; /* every so many states the pool is used, too; 0: never */
     int (*use)(struct minl2r_pool *pool); /* 0, or what went wrong */
+    uint32_t
+        again_every; /* so often, the power fails in a transaction after recovery */
+    int (*again)(
+        struct minl2r_pool *pool); /* that transaction: 0, or what went wrong */
+    struct shadow_fault fault;     /* of every recovery; its trace is the recovery's */
     uint64_t seed;
 };
 
@@ -58,6 +66,7 @@ struct explore_count {
     uint64_t kills;
     uint64_t states; /* different ones */
     uint64_t nested; /* of these, in recovery */
+    uint64_t again;  /* transactions after recovery that were crashed */
     uint64_t undone; /* recoveries that had something to undo */
 };
 
@@ -65,6 +74,7 @@ struct explore {
     struct explore_options options;
     uint8_t *image; /* what was durable before `trace`; as it was, afterwards */
     uint64_t size;
+    uint8_t *scratch[2]; /* of `size` bytes, for transactions after recovery */
     const struct shadow_trace *trace;
     const struct expectation *expectations; /* named by the marks of the trace */
 

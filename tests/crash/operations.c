@@ -131,6 +131,21 @@ static int write_ranges(struct minl2r_pool *pool, const struct side *side)
     return 0;
 }
 
+/* Beside another transaction, so that this one is not the last one's object used again.
+ */
+static int write_beside_open(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *open, *tx;
+
+    TRY(minl2r_tx_begin(pool, &open));
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(write_new(tx, side->bytes + 120, 20));
+    TRY(write_new(tx, side->area + 1500, 20));
+    TRY(minl2r_tx_commit(tx));
+    TRY(minl2r_tx_commit(open));
+    return 0;
+}
+
 static int write_overlapping(struct minl2r_pool *pool, const struct side *side)
 {
     struct minl2r_tx *tx;
@@ -756,11 +771,15 @@ static int write_more_than_log(struct minl2r_pool *pool, const struct side *side
 static int begin_large_snapshots(struct minl2r_pool *pool, const struct side *side,
                                  struct minl2r_tx **tx)
 {
+    const uint8_t *block = pool_at(pool, side->slots[1]);
+
     TRY(minl2r_tx_begin(pool, tx));
-    for (uint32_t i = 0; i < 3; i++) {
-        TRY(minl2r_tx_snapshot(*tx, side->area, 2000, NULL));
-        store_new(pool, side->area + 700 * i, 100);
-    }
+    TRY(minl2r_tx_snapshot(*tx, side->area, sizeof(side->area), NULL));
+    store_new(pool, side->area + 500, 100);
+    TRY(minl2r_tx_snapshot(*tx, side->bytes, sizeof(side->bytes), NULL));
+    store_new(pool, side->bytes, 100);
+    TRY(minl2r_tx_snapshot(*tx, block, BED_BLOCK_SIZE, NULL));
+    store_new(pool, block + 300, 100);
     return 0;
 }
 
@@ -802,6 +821,7 @@ const struct operation operations[] = {
     OPERATION(write_across_lines),
     OPERATION(write_across_blocks),
     OPERATION(write_ranges),
+    OPERATION(write_beside_open),
     OPERATION(write_overlapping),
     OPERATION(write_same_and_new),
     OPERATION(write_same),
@@ -853,4 +873,13 @@ const struct operation operations[] = {
     OPERATION(snapshot_more_than_log),
     OPERATION(snapshot_more_than_log_and_abort),
 };
+const struct operation *find_operation(const char *name)
+{
+    uint32_t i = 0;
+
+    while (strcmp(operations[i].name, name) != 0)
+        i++;
+    return &operations[i];
+}
+
 const uint32_t operation_count = sizeof(operations) / sizeof(operations[0]);

@@ -302,10 +302,11 @@ static void flush_lines(struct pm_phase *phase, uintptr_t line, uintptr_t end,
     if (has_bug(SHADOW_LOSE_LAST_LINE, call))
         end -= PM_LINE;
     for (; line < end; line += PM_LINE)
-        emit((struct shadow_event){.kind = SHADOW_FLUSH,
-                                   .phase = (uintptr_t)phase,
-                                   .call = call,
-                                   .at = line - base});
+        if (!has_bug(SHADOW_LOSE_LINE, (uint32_t)(line - base)))
+            emit((struct shadow_event){.kind = SHADOW_FLUSH,
+                                       .phase = (uintptr_t)phase,
+                                       .call = call,
+                                       .at = line - base});
 }
 
 /* What is flushed already is not flushed again, as on hardware: that is pm.h's promise

@@ -72,6 +72,7 @@ enum shadow_bug {
     SHADOW_LOSE_FLUSH,      /* no line of the call is flushed */
     SHADOW_LOSE_FIRST_LINE, /* all but the first line are */
     SHADOW_LOSE_LAST_LINE,
+    SHADOW_LOSE_LINE,   /* `nth` is the offset of a line that is never flushed */
     SHADOW_LOSE_STREAM, /* streamed bytes stay in the cache; counts groups */
 };
 struct shadow_fault {

@@ -9,6 +9,9 @@
 #include "libminl2r/commit.h"
 #include "libminl2r/recovery.h"
 
+/* Bits of struct expectation's `has`. */
+enum { OUTER = 1, INNER = 2 };
+
 static struct run *current; /* whose operation is running */
 static uint64_t serial;     /* of new bytes */
 
@@ -94,17 +97,42 @@ static void detach(struct minl2r_pool *pool)
 
 /* ---- Beds ------------------------------------------------------------------------ */
 
-static int fill_side(struct minl2r_pool *pool, const struct side *side)
+/* Ends a transaction whose calls answered `result`. */
+static int end(struct minl2r_tx *tx, int result)
+{
+    if (result == 0)
+        return minl2r_tx_commit(tx);
+    minl2r_tx_abort(tx);
+    return result;
+}
+
+/* Comes first: runs lie lowest, so that what is freed of them is allocated next. */
+static int fill_runs(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+    uint64_t run;
+    int result = minl2r_tx_begin(pool, &tx);
+
+    if (result < 0)
+        return result;
+    for (uint32_t i = 0; i < 4 && result == 0; i++) {
+        result = minl2r_tx_alloc(tx, 2, &run, NULL);
+        if (result == 0)
+            result = minl2r_tx_write(tx, &side->runs[i], &run, sizeof(run));
+    }
+    return end(tx, result);
+}
+
+static int fill_bytes(struct minl2r_pool *pool, const struct side *side)
 {
     uint8_t bytes[BED_BLOCK_SIZE];
     struct minl2r_tx *tx;
-    uint64_t run;
+    int result = minl2r_tx_begin(pool, &tx);
 
-    if (minl2r_tx_begin(pool, &tx) < 0)
-        return -1;
+    if (result < 0)
+        return result;
     run_new_bytes(bytes, sizeof(bytes));
-    int result = minl2r_tx_write(tx, side->words, bytes, sizeof(bytes));
-
+    result = minl2r_tx_write(tx, side->words, bytes, sizeof(bytes));
     for (uint32_t i = 0; i < sizeof(side->area) && result == 0; i += BED_BLOCK_SIZE) {
         run_new_bytes(bytes, sizeof(bytes));
         result = minl2r_tx_write(tx, side->area + i, bytes, sizeof(bytes));
@@ -114,16 +142,29 @@ static int fill_side(struct minl2r_pool *pool, const struct side *side)
         memset(bytes, 0, 128); /* holes, where the block holds slots itself */
         result = minl2r_tx_write_block(tx, &side->slots[i], 0, bytes, sizeof(bytes));
     }
-    for (uint32_t i = 0; i < 4 && result == 0; i++) {
-        result = minl2r_tx_alloc(tx, 2, &run, NULL);
-        if (result == 0)
-            result = minl2r_tx_write(tx, &side->runs[i], &run, sizeof(run));
-    }
-    if (result < 0) {
-        minl2r_tx_abort(tx);
-        return result;
-    }
-    return minl2r_tx_commit(tx);
+    return end(tx, result);
+}
+
+static int fill(struct minl2r_pool *pool)
+{
+    const struct side *sides = minl2r_root(pool, 2 * sizeof(*sides));
+    int result = sides ? 0 : -1;
+
+    for (uint32_t i = 0; i < 2 && result == 0; i++)
+        result = fill_runs(pool, &sides[i]);
+    for (uint32_t i = 0; i < 2 && result == 0; i++)
+        result = fill_bytes(pool, &sides[i]);
+    return result;
+}
+
+/* The same in each run. */
+static void name_pool(uint8_t *memory)
+{
+    struct pm_super *super = (struct pm_super *)(void *)memory;
+
+    memset(super->uuid, 7, sizeof(super->uuid));
+    super->created_s = 0;
+    super->checksum = super_checksum(super);
 }
 
 void bed_init(struct bed *bed, const struct minl2r_options *options, bool with_root)
@@ -138,14 +179,10 @@ void bed_init(struct bed *bed, const struct minl2r_options *options, bool with_r
     pm_adopt(&pm, bed->memory, BED_SIZE, MINL2R_DAX);
     if (pool_format(&pm, "crash", BED_SIZE, options) < 0)
         give_up("cannot format");
+    name_pool(bed->memory);
     attach(&pool, bed->memory, MINL2R_DAX);
-    if (with_root) {
-        const struct side *sides = minl2r_root(&pool, 2 * sizeof(*sides));
-
-        if (!sides || fill_side(&pool, &sides[0]) < 0 ||
-            fill_side(&pool, &sides[1]) < 0)
-            give_up("cannot fill the test's pool");
-    }
+    if (with_root && fill(&pool) < 0)
+        give_up("cannot fill the test's pool");
     detach(&pool);
 }
 
@@ -186,14 +223,12 @@ void run_end(struct run *run)
 
 void run_note_loose(const struct minl2r_pool *pool, const void *pm, uint64_t size)
 {
-    struct expectation *e = &current->expectations[current->operation_count * STAGES];
+    struct run *run = current;
 
-    for (uint32_t i = 0; i < STAGE_DONE; i++) {
-        if (e[i].loose_count == LOOSE_MAX)
-            give_up("too many loose ranges");
-        e[i].loose[e[i].loose_count++] =
-            (struct loose_range){pool_offset(pool, pm), size};
-    }
+    if (run->loose_count == LOOSE_MAX)
+        give_up("too many loose ranges");
+    run->loose[run->loose_count++] =
+        (struct loose_range){pool_offset(pool, pm), size, run->inner_running};
 }
 
 static void mark(const struct run *run, uint32_t stage)
@@ -238,8 +273,10 @@ static void run_inner(void *arg)
     shadow_on_pause(NULL, NULL);
     run->inner_before = copy_of(run->live);
     mark(run, STAGE_BOTH);
+    run->inner_running = true;
     int line = run->inner(&run->pool, side_of(run, 1));
 
+    run->inner_running = false;
     if (line != 0)
         run_failed(run, "the inner operation failed", line);
     run->inner_after = copy_of(run->live);
@@ -277,17 +314,29 @@ static void expect(struct run *run, uint8_t *before, uint8_t *both)
         outer = images[3] = with_change(both, run->inner_before, run->inner_after);
     }
     const struct expectation stages[STAGES] = {
-        {.images = {before, outer}, .count = 2, .stage = "outer operation running"},
-        {.images = {before, outer, inner, both}, .count = 4, .stage = "both running"},
-        {.images = {inner, both}, .count = 2, .stage = "inner operation returned"},
-        {.images = {both}, .count = 1, .stage = "operation returned", .returned = true},
+        {.images = {before, outer},
+         .has = {0, OUTER},
+         .count = 2,
+         .stage = "operation running"},
+        {.images = {before, outer, inner, both},
+         .has = {0, OUTER, INNER, OUTER | INNER},
+         .count = 4,
+         .stage = "both running"},
+        {.images = {inner, both},
+         .has = {INNER, OUTER | INNER},
+         .count = 2,
+         .stage = "inner operation returned"},
+        {.images = {both},
+         .has = {OUTER | INNER},
+         .count = 1,
+         .stage = "operation returned",
+         .returned = true},
     };
 
     for (uint32_t i = 0; i < STAGES; i++) {
-        memcpy(e[i].images, stages[i].images, sizeof(e[i].images));
-        e[i].count = stages[i].count;
-        e[i].stage = stages[i].stage;
-        e[i].returned = stages[i].returned;
+        e[i] = stages[i];
+        e[i].loose_count = run->loose_count;
+        memcpy(e[i].loose, run->loose, sizeof(run->loose));
     }
 }
 
@@ -295,6 +344,7 @@ void run_operation(struct run *run, operation_fn *operation)
 {
     uint8_t *before = copy_of(run->live);
 
+    run->loose_count = 0;
     mark(run, STAGE_OUTER);
     int line = operation(&run->pool, side_of(run, 0));
 
@@ -319,19 +369,22 @@ bool run_two(struct run *run, operation_fn *outer, operation_fn *inner, uint32_t
 bool run_explore(struct run *run, const struct explore_options *options,
                  struct explore_count *count)
 {
+    shadow_record(NULL);
+    if (run->failure[0] != 0)
+        return false;
     struct explore x = {
         .options = *options,
         .image = run->durable,
         .size = BED_SIZE,
+        .scratch = {pool_memory(), pool_memory()},
         .trace = &run->trace,
         .expectations = run->expectations,
         .count = *count,
     };
 
-    shadow_record(NULL);
-    if (run->failure[0] != 0)
-        return false;
     explore(&x);
+    give_back(x.scratch[0]);
+    give_back(x.scratch[1]);
     *count = x.count;
     memcpy(run->failure, x.failure, sizeof(run->failure));
     return run->failure[0] == 0;
@@ -385,4 +438,19 @@ int run_use(struct minl2r_pool *pool)
     int line = sides ? use_blocks(pool, &sides[0]) : __LINE__;
 
     return line != 0 ? line : use_snapshot(pool, &sides[0]);
+}
+
+/* Its log is no longer than those of most operations, so that theirs lies behind it. */
+int run_again(struct minl2r_pool *pool)
+{
+    const struct side *sides = pool_at(pool, pool_root_block(pool)->offset);
+    uint8_t bytes[40];
+    struct minl2r_tx *tx;
+
+    memset(bytes, 0xa5, sizeof(bytes));
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(minl2r_tx_write(tx, sides[0].bytes + 140, bytes, sizeof(bytes)));
+    TRY(minl2r_tx_write(tx, &sides[0].words[20], bytes, 8));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
 }

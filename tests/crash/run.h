@@ -51,10 +51,13 @@ struct run {
     struct expectation expectations[RUN_OPERATIONS_MAX * STAGES];
     uint8_t *images[RUN_OPERATIONS_MAX * EXPECTED_MAX];
     uint32_t operation_count;
+    struct loose_range loose[LOOSE_MAX]; /* of the running operations */
+    uint32_t loose_count;
     char failure[1024]; /* empty: none */
 
     /* The operation within the running one. */
     operation_fn *inner;
+    bool inner_running;
     uint32_t inner_pause; /* where: the pause of this number */
     uint32_t pauses;
     uint8_t *inner_before, *inner_after;
@@ -85,7 +88,8 @@ void run_note_loose(const struct minl2r_pool *pool, const void *pm, uint64_t siz
 /* Bytes that were never there before: the same in each run. */
 void run_new_bytes(void *bytes, uint64_t size);
 
-/* For explore_options: changes a recovered pool in some ways. */
+/* For explore_options: changes a recovered pool in some ways; in one transaction. */
 int run_use(struct minl2r_pool *pool);
+int run_again(struct minl2r_pool *pool);
 
 #endif

@@ -64,6 +64,8 @@ static struct explore_options thorough(void)
         .kill = true,
         .use_every = 16,
         .use = run_use,
+        .again_every = is_long() ? 16 : 128,
+        .again = run_again,
         .seed = SEED,
     };
 }
@@ -188,11 +190,14 @@ static int run_trials(const char *name, struct setting *setting, struct trial *t
 
     print_message(
         "%s, seed %d: %llu states (%llu of recoveries, %llu with something to "
-        "undo), %llu kills; crash points: %llu exact, %llu bounded\n",
+        "undo), %llu kills, %llu transactions after recovery; crash points: %llu "
+        "exact, "
+        "%llu bounded\n",
         name, SEED, (unsigned long long)setting->count.states,
         (unsigned long long)setting->count.nested,
         (unsigned long long)setting->count.undone,
         (unsigned long long)setting->count.kills,
+        (unsigned long long)setting->count.again,
         (unsigned long long)setting->count.exact,
         (unsigned long long)setting->count.bounded);
     free(tests);
@@ -217,10 +222,16 @@ static int run_group(const char *name, const struct minl2r_options *pool,
     return failed;
 }
 
+static struct explore_options without_root(struct explore_options options)
+{
+    options.again_every = 0;
+    return options;
+}
+
 static int run_root_group(void)
 {
     static const struct operation root = {"create_root", operation_create_root};
-    struct setting setting = {.options = thorough()};
+    struct setting setting = {.options = without_root(thorough())};
     struct trial trial = {.operation = &root};
 
     bed_init(&setting.bed, &small_log, false);
@@ -237,10 +248,13 @@ static struct explore_options on_eadr(struct explore_options options)
     return options;
 }
 
-int main(void)
+/* An argument names the tests to run, as a pattern. */
+int main(int argc, char **argv)
 {
     int failed = 0;
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     failed +=
         run_group("one", &small_log, thorough(), every_crash_shows_all_or_nothing);
     failed += run_root_group();

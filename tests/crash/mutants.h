@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mutants.h - bugs in the library, on demand: functions of it that other files call are
+ * wrapped by the linker, so that the library itself knows nothing of them.
+ */
+#ifndef MUTANTS_H
+#define MUTANTS_H
+
+#include <stdbool.h>
+
+enum mutant {
+    MUTANT_NONE,
+    /* In the run. */
+    MUTANT_RANGE_NOT_LOGGED,
+    MUTANT_RECORD_TOO_SHORT,
+    MUTANT_SNAPSHOT_NOT_LOGGED,
+    MUTANT_BLOCKS_NOT_LOGGED,
+    MUTANT_SWAP_NOT_LOGGED,
+    MUTANT_NOT_SETTLED,
+    MUTANT_WORD_NOT_NOTED,
+    MUTANT_FREED_TOO_EARLY,
+    MUTANT_NOT_RELEASED,
+    MUTANT_NOT_PUBLISHED,
+    MUTANT_BITS_NOT_FLUSHED,
+    MUTANT_TORN_BATCH_IS_VALID, /* in recovery, too */
+    /* In recovery. */
+    MUTANT_NEWEST_BATCH_NOT_UNDONE,
+    MUTANT_OLDEST_FIRST,
+    MUTANT_OTHER_LANES_FORGOTTEN,
+    MUTANT_ONLY_LIVE_LANES_SETTLED,
+    MUTANT_SETTLED_MOVES_BACK,
+    MUTANT_FREE_NOT_UNDONE,
+    MUTANT_ALLOC_NOT_UNDONE,
+    MUTANT_TWINS_NOT_RELOADED,
+    MUTANT_COUNT,
+};
+
+/* Which bug to have from now on. */
+void mutate(enum mutant mutant);
+
+#endif
