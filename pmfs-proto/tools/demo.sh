@@ -127,15 +127,14 @@ choose_tree() {
             return
         fi
     done
-    fail "no tree to copy that fits into the $shm_mib MiB free in /dev/shm"
+    fail "no tree to copy that fits into the $shm_mib MiB free in /dev/shm" \
+        "(in a container, make it larger with --shm-size=1g)"
 }
 
 make_fs() {
     choose_tree
     work=$(mktemp -d /dev/shm/pmfs-demo.XXXXXX)
-    pool=$work/pool
-    mount=$work/mount
-    pid_file=$work/pid
+    pool=$work/pool mount=$work/mount pid_file=$work/pid
     mkdir "$mount"
     step "Making a filesystem in an emulated pool of $pool_mib MiB in /dev/shm"
     "$bin/pmfs" mkfs "$pool" "${pool_mib}M" || fail "mkfs"
@@ -225,8 +224,8 @@ report() {
     say "$acked_count writes were acknowledged: every one is there, none is half done"
     say "of those under way when the filesystem died, $unasked_count had become durable and are whole;"
     say "the others left no trace"
-    say "$hit_count of $kill_count kills hit inside a commit; recovery undid $undone_count transactions:"
-    say "$undone_records records, $undone_bytes bytes, $undone_blocks blocks"
+    say "kills that hit inside a commit: $hit_count of $kill_count; what recovery undid: transactions" \
+        "$undone_count, records $undone_records, bytes $undone_bytes, blocks $undone_blocks"
     step "What copying the tree cost"
     sed 1d "$work/stats"
     step "All checks passed in $SECONDS s"
