@@ -21,20 +21,26 @@
  * Contract, for every call unless it says otherwise:
  *
  *   Returns      0, or a negative errno. Results come through the last parameters,
- * which are written on success only. Crash        a call is all there or not at all
- * when the pool is opened again after a crash at any instant; once it has returned it
- * is all there. This holds for a killed process always, for a power failure as far as
- * the medium does (minl2r_pool_info()). Errors       the ones that POSIX names; no room
- * is -ENOSPC, and nothing has changed. -EUCLEAN: the medium holds something impossible;
- * -EIO: it failed; pmfs_errormsg() then says what and where. -ESTALE: no such inode, or
- * no more. -ENOMEM anywhere. Threads      any call from any thread at any time, but
- * pmfs_unmount(). Inside, one lock per inode: readers of a file do not wait for each
- * other. Fork         a child may only unmount: its other calls that change are -EPERM.
+ *                which are written on success only.
+ *   Crash        a call is all there or not at all when the pool is opened again after
+ *                a crash at any instant; once it has returned it is all there. This
+ *                holds for a killed process always, for a power failure as far as the
+ *                medium does (minl2r_pool_info()).
+ *   Errors       the ones that POSIX names; no room is -ENOSPC, and nothing has
+ *                changed. -EUCLEAN: the medium holds something impossible; -EIO: it
+ *                failed; pmfs_errormsg() then says what and where. -ESTALE: no such
+ *                inode, or no more. -ENOMEM anywhere.
+ *   Threads      any call from any thread at any time, but pmfs_unmount(). Inside, one
+ *                lock per inode: readers of a file do not wait for each other.
+ *   Fork         a child may only unmount: its other calls that change are -EPERM.
  *   Permission   is not checked: who calls has the memory mapped anyway. (The mount
- * leaves it to the kernel.) Set-user-ID bits are cleared by nobody but the caller.
+ *                leaves it to the kernel.) Set-user-ID bits are cleared by nobody but
+ *                the caller.
  *   Names        are NUL-terminated, 1 to 255 bytes, without '/'. "." and ".." are
- * looked up and listed, but cannot be made or removed (-EEXIST, -EINVAL). Times ns
- * since the epoch. Access times change by pmfs_setattr() only (noatime).
+ *                looked up and listed, but cannot be made or removed (-EEXIST,
+ *                -EINVAL).
+ *   Times        ns since the epoch. Access times change by pmfs_setattr() only
+ *                (noatime).
  *
  * "Cost" counts fences that have something to wait for; see minl2r.h. What a call adds
  * when the filesystem grows its own tables is in the same transaction and costs none.
@@ -59,9 +65,7 @@ struct pmfs;
 #define PMFS_ROOT_INO 1       /* inode number of the root directory */
 #define PMFS_NAME_MAX 255     /* bytes of a name */
 #define PMFS_SYMLINK_MAX 4095 /* bytes of a symbolic link's target */
-#define PMFS_LINK_MAX                                                                  \
-    65000 /* hard links of an inode; subdirectories of a directory                     \
-           */
+#define PMFS_LINK_MAX 65000   /* links of a file; directories in a directory */
 #define PMFS_FILE_SIZE_MAX ((uint64_t)1 << 44)
 
 /*
@@ -86,7 +90,8 @@ struct pmfs_mkfs_options {
  * NULL.
  *
  * Crash:   the file may be left behind; mounting it is -EUCLEAN or -EINVAL.
- * Errors:  as minl2r_pool_create(), whose message it passes on; then the file is gone.
+ * Errors:  as minl2r_pool_create(), whose message it passes on; then the file is
+ *          gone.
  */
 int pmfs_mkfs(const char *path, uint64_t size, const struct pmfs_mkfs_options *options);
 
@@ -116,8 +121,8 @@ struct pmfs_mount_options {
  *
  * Cost:    reads one byte per inode; no scan of files or directories.
  * Crash:   may crash anywhere and be run again.
- * Errors:  as minl2r_pool_open(), whose message it passes on; -EINVAL (another layout),
- *          -EPROTONOSUPPORT (newer format).
+ * Errors:  as minl2r_pool_open(), whose message it passes on; -EINVAL (another
+ *          layout), -EPROTONOSUPPORT (newer format).
  */
 int pmfs_mount(const char *path, const struct pmfs_mount_options *options,
                struct pmfs **fs);
@@ -157,10 +162,10 @@ struct pmfs_fsck_summary {
 };
 
 /*
- * Verifies the filesystem in `path`, which nobody has mounted, as the next mount would
- * see it: the pool, every inode, block map, directory and link count, and that what is
- * reachable is what is allocated. Never writes to it. Stops after a bounded time
- * whatever the medium holds. `found` and `summary` may be NULL.
+ * Verifies the filesystem in `path`, which nobody has mounted, as the next mount
+ * would see it: the pool, every inode, block map, directory and link count, and that
+ * what is reachable is what is allocated. Never writes to it. Stops after a bounded
+ * time whatever the medium holds. `found` and `summary` may be NULL.
  *
  * Returns: 0 if consistent, -EUCLEAN if not, else why it could not be checked.
  */
@@ -202,12 +207,12 @@ int pmfs_lookup(struct pmfs *fs, uint64_t parent, const char *name,
                 struct pmfs_attr *attr);
 
 /*
- * Takes back `count` lookups of `ino`; the last one of an inode that has no name and is
- * not open frees it. Without PMFS_COUNT_LOOKUPS it does nothing.
+ * Takes back `count` lookups of `ino`; the last one of an inode that has no name and
+ * is not open frees it. Without PMFS_COUNT_LOOKUPS it does nothing.
  *
  * Cost:    none; where it frees, three fences for each 512 blocks or fewer.
  * Errors:  none that the caller could act on: what could not be freed is freed by the
- * next mount.
+ *          next mount.
  */
 void pmfs_forget(struct pmfs *fs, uint64_t ino, uint64_t count);
 
@@ -227,14 +232,15 @@ enum pmfs_set {
 
 /*
  * Sets the fields of `values` that `mask` (enum pmfs_set) names, together. `attr`,
- * which may be NULL, is what they are afterwards. A size that shrinks by more than 512
- * blocks is cut in one transaction; its blocks follow in others before the call
- * returns.
+ * which may be NULL, is what they are afterwards. Where the size shrinks
+ * by more than 512 blocks, they are freed in transactions of their own, before the
+ * call returns or, if they cannot be, before the next change or by the next mount.
  *
  * Cost:    one fence where one word decides (mode or owner alone; size, when no block
- * is freed: two if it grows inside a block); else three. Crash:   where one word
- * decides, the change time may be newer than the rest, never older. Errors:  -EISDIR,
- * -EINVAL (size of what is no file; mask), -EFBIG, -ESTALE.
+ *          is freed: two if it grows inside a block); else three.
+ * Crash:   where one word decides, the change time may be newer than the rest, never
+ *          older.
+ * Errors:  -EISDIR, -EINVAL (size of what is no file; mask), -EFBIG, -ESTALE.
  */
 int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
                  unsigned mask, struct pmfs_attr *attr);
@@ -242,12 +248,13 @@ int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
 /* ---- Names --------------------------------------------------------------------- */
 
 /*
- * Makes an inode and its name in the directory `parent`. `mode` is type and permissions
- * (no umask is applied); a type of 0 is a regular file. `attr` is what was made.
+ * Makes an inode and its name in the directory `parent`. `mode` is type and
+ * permissions (no umask is applied); a type of 0 is a regular file. `attr` is what
+ * was made.
  *
  * Cost:    three fences.
  * Errors:  -EEXIST, -ENOENT (`parent` was removed), -ENOTDIR, -ENAMETOOLONG, -EINVAL
- * (type, name), -ENOSPC, -EMLINK, -ESTALE.
+ *          (type, name), -ENOSPC, -EMLINK, -ESTALE.
  */
 int pmfs_mknod(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                uint64_t rdev, const struct pmfs_cred *cred, struct pmfs_attr *attr);
@@ -275,7 +282,7 @@ int pmfs_readlink(struct pmfs *fs, uint64_t ino, char *target, size_t size);
  *
  * Cost:    three fences.
  * Errors:  as pmfs_mknod(); -EPERM (a directory), -EMLINK, -ENOENT (lost its last
- * name).
+ *          name).
  */
 int pmfs_link(struct pmfs *fs, uint64_t ino, uint64_t parent, const char *name,
               struct pmfs_attr *attr);
@@ -298,11 +305,13 @@ enum pmfs_rename_flags {
 };
 
 /*
- * Moves a name. What had the new name before is replaced, and no moment shows neither.
+ * Moves a name. What had the new name before is replaced, and no moment shows
+ * neither.
  *
  * Cost:    three fences.
  * Errors:  -ENOENT, -ENOTDIR, -EISDIR, -ENOTEMPTY, -EEXIST, -EINVAL (a directory into
- * itself; flags), -EMLINK, -ENOSPC (the new directory must grow and cannot), -ESTALE.
+ *          itself; flags), -EMLINK, -ENOSPC (the new directory must grow and cannot),
+ *          -ESTALE.
  */
 int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new_parent,
                 const char *new_name, unsigned flags);
@@ -345,8 +354,9 @@ enum pmfs_write_flags {
  * all or nothing. So a full filesystem can be overwritten.
  *
  * Cost:    three fences. Two for bytes past the end of the file but inside its last
- * block. Crash:   all or nothing; in the cheap case the times may be newer than the
- * content. Errors:  -EISDIR, -EINVAL (no regular file), -EFBIG, -ENOSPC, -ESTALE.
+ *          block.
+ * Crash:   all or nothing; in the cheap case the times may be newer than the content.
+ * Errors:  -EISDIR, -EINVAL (no regular file), -EFBIG, -ENOSPC, -ESTALE.
  */
 int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffer,
                size_t size, unsigned flags, size_t *done);
@@ -356,11 +366,10 @@ int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffe
 struct pmfs_dirent {
     const char *name; /* NUL-terminated; valid during the call */
     uint64_t ino;
-    uint32_t mode;        /* type only, as st_mode */
-    uint32_t name_size;   /* bytes, without the NUL */
-    uint64_t next_cookie; /* continue here after this entry */
-    const struct pmfs_attr
-        *attr; /* with PMFS_READDIR_ATTR, and not "." or ".."; else NULL */
+    uint32_t mode;                /* type only, as st_mode */
+    uint32_t name_size;           /* bytes, without the NUL */
+    uint64_t next_cookie;         /* continue here after this entry */
+    const struct pmfs_attr *attr; /* if asked for, and not of "." and ".."; or NULL */
 };
 
 /* Returns 0 to take the entry and go on, anything else to refuse it and stop. */
@@ -371,12 +380,11 @@ enum pmfs_readdir_flags {
 };
 
 /*
- * Lists a directory from `cookie` on; 0 is the start. Calls `take` for each entry, "."
- * and
- * ".." first, until it refuses one or all are listed. A cookie stays valid as long as
- * the directory lives: what is there throughout is listed exactly once, whatever else
- * comes and goes in between. The directory is locked for reading: `take` may call
- * nothing of pmfs.
+ * Lists a directory from `cookie` on; 0 is the start. Calls `take` for each entry,
+ * "." and ".." first, until it refuses one or all are listed. A cookie stays valid as
+ * long as the directory lives: what is there throughout is listed exactly once,
+ * whatever else comes and goes in between. The directory is locked for reading:
+ * `take` may call nothing of pmfs.
  *
  * Errors:  -ENOTDIR, -ESTALE.
  */

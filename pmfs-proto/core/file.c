@@ -549,11 +549,12 @@ static int set_locked(struct pmfs *fs, struct inode *inode,
     rc = fs_end(change.tx, queue_set(&change, values, mask, &cut_pending));
     if (rc < 0 || !cut_pending)
         return rc;
-    /* The size is set; what is left of the blocks goes now, or at the next mount. */
+    /* It is done; what is left of the blocks goes now, or before the next change. */
     inode->cut_pending = true;
     if (inode->state == PM_STATE_USED)
         inode_state_changed(inode, PM_STATE_TRUNCATE);
-    return orphan_finish_truncate(fs, inode);
+    rc = orphan_finish_truncate(fs, inode);
+    return rc == -EIO ? rc : 0;
 }
 
 int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,

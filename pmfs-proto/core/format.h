@@ -3,11 +3,10 @@
  * format.h - every byte that pmfs keeps in its pool. Twin of docs/PMFS_FORMAT.md, whose
  * headings are these names.
  *
- *   struct pm_fs (the pool's root object)
- *     states  -> block map -> one byte per inode: enum pm_state
- *     inodes  -> block map -> struct pm_inode [block_size / 256] per block
- *                               map -> block map -> data, struct pm_dirent's, or a
- * target
+ *   struct pm_fs, the pool's root object
+ *     states -> block map -> one byte per inode: enum pm_state
+ *     inodes -> block map -> struct pm_inode [block_size / 256] per block
+ *                              map -> block map -> data, target, or struct pm_dirent's
  *
  * Little endian. A block is named by its offset in the pool, in bytes; 0 is none.
  */

@@ -5,18 +5,18 @@
  * Locks, in the order in which they are taken:
  *
  *   1. rename_lock        renames that move between directories, one at a time
- *   2. inode.lock         directories before what is in them: an ancestor first; of two
- *                         that are neither's ancestor the lower number first; what is
- * no directory last, by number. Two unrelated directories are locked at once under
- * rename_lock or their common parent's lock only.
+ *   2. inode.lock         directories before what is in them, an ancestor first; of
+ *                         two that are neither's ancestor the lower number first; what
+ *                         is no directory last, by number. Two unrelated directories
+ *                         are locked at once only under rename_lock or the lock of
+ *                         their common parent.
  *   3. table.grow_lock    the shape of the inode table
- *   4. shard.lock         one part of the inode cache; nothing is taken under it but 5
- *                         and, when an inode is read in, grow_lock for reading
+ *   4. shard.lock         a part of the inode cache
  *   5. table.free_lock    which inode numbers are free
  *
  * Locks 1 to 3 are held from the first read until the transaction has committed:
- * isolation is ours, atomicity the library's. grow_lock is taken for writing only by
- * who holds no shard.
+ * isolation is ours, atomicity the library's. An inode that nobody else can know yet,
+ * because it is new or being read in, is locked at any point: that cannot wait.
  */
 #ifndef PMFS_FS_H
 #define PMFS_FS_H

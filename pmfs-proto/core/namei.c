@@ -307,33 +307,42 @@ static int check_new(struct make *make)
     return 0;
 }
 
-static void init_inode(struct make *make, uint32_t mode, uint64_t rdev,
-                       const struct pmfs_cred *cred)
+/* What is to be made. */
+struct request {
+    uint32_t mode;
+    uint64_t rdev;
+    const char *target; /* of a symbolic link, else NULL */
+    uint64_t opens;
+    const struct pmfs_cred *cred;
+};
+
+static void init_inode(struct make *make, const struct request *request)
 {
     const struct pm_inode *parent = make->parent->place.pm;
-    int64_t now = fs_now_ns();
+    bool is_dir = S_ISDIR(request->mode);
     bool inherits = parent->mode & S_ISGID;
+    int64_t now = fs_now_ns();
 
+    make->target = request->target;
     make->pm = (struct pm_inode){
-        .size = make->target ? strlen(make->target) : 0,
+        .size = request->target ? strlen(request->target) : 0,
         .mtime_ns = now,
         .ctime_ns = now,
-        .mode = S_ISDIR(mode) && inherits ? mode | S_ISGID : mode,
-        .nlink = S_ISDIR(mode) ? 2 : 1,
-        .uid = cred->uid,
-        .gid = inherits ? parent->gid : cred->gid,
+        .mode = is_dir && inherits ? request->mode | S_ISGID : request->mode,
+        .nlink = is_dir ? 2 : 1,
+        .uid = request->cred->uid,
+        .gid = inherits ? parent->gid : request->cred->gid,
         .atime_ns = now,
         .btime_ns = now,
-        .rdev = rdev,
-        .parent = S_ISDIR(mode) ? make->parent->place.ino : 0,
+        .rdev = request->rdev,
+        .parent = is_dir ? make->parent->place.ino : 0,
     };
 }
 
 static int make_inode(struct pmfs *fs, uint64_t parent_ino, const char *text,
-                      uint32_t mode, uint64_t rdev, const char *target, uint64_t opens,
-                      const struct pmfs_cred *cred, struct pmfs_attr *attr)
+                      const struct request *request, struct pmfs_attr *attr)
 {
-    struct make make = {.fs = fs, .target = target};
+    struct make make = {.fs = fs};
     int rc = name_init(&make.name, fs, text);
 
     if (rc < 0)
@@ -343,12 +352,12 @@ static int make_inode(struct pmfs *fs, uint64_t parent_ino, const char *text,
     rc = get_parent(fs, parent_ino, &make.parent);
     if (rc < 0)
         return rc;
-    init_inode(&make, mode, rdev, cred);
+    init_inode(&make, request);
     rc = check_new(&make);
     if (rc == 0)
         rc = make_transaction(&make);
     if (rc == 0) {
-        __atomic_store_n(&make.child->opens, opens, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&make.child->opens, request->opens, __ATOMIC_SEQ_CST);
         inode_count_lookup(fs, make.child);
         inode_attr(fs, make.child, attr);
         inode_put(make.child);
@@ -360,46 +369,60 @@ static int make_inode(struct pmfs *fs, uint64_t parent_ino, const char *text,
 int pmfs_mknod(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                uint64_t rdev, const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
-    if ((mode & S_IFMT) == 0)
-        mode |= S_IFREG;
+    struct request request = {.mode = mode & (S_IFMT | 07777), .cred = cred};
+
     switch (mode & S_IFMT) {
+    case 0:
+        request.mode |= S_IFREG;
+        break;
     case S_IFCHR:
     case S_IFBLK:
+        request.rdev = rdev;
         break;
     case S_IFREG:
     case S_IFIFO:
     case S_IFSOCK:
-        rdev = 0;
         break;
     default:
         return -EINVAL;
     }
-    return make_inode(fs, parent, name, mode & (S_IFMT | 07777), rdev, NULL, 0, cred,
-                      attr);
+    return make_inode(fs, parent, name, &request, attr);
 }
 
 int pmfs_create(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                 const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
-    return make_inode(fs, parent, name, S_IFREG | (mode & 07777), 0, NULL, 1, cred,
-                      attr);
+    const struct request request = {
+        .mode = S_IFREG | (mode & 07777),
+        .opens = 1,
+        .cred = cred,
+    };
+
+    return make_inode(fs, parent, name, &request, attr);
 }
 
 int pmfs_mkdir(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
-    return make_inode(fs, parent, name, S_IFDIR | (mode & 07777), 0, NULL, 0, cred,
-                      attr);
+    const struct request request = {.mode = S_IFDIR | (mode & 07777), .cred = cred};
+
+    return make_inode(fs, parent, name, &request, attr);
 }
 
 int pmfs_symlink(struct pmfs *fs, uint64_t parent, const char *name, const char *target,
                  const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
+    const struct request request = {
+        .mode = S_IFLNK | 0777,
+        .target = target,
+        .cred = cred,
+    };
+
     if (!*target)
         return -EINVAL;
     if (strnlen(target, PMFS_SYMLINK_MAX + 1) > PMFS_SYMLINK_MAX)
         return -ENAMETOOLONG;
-    return make_inode(fs, parent, name, S_IFLNK | 0777, 0, target, 0, cred, attr);
+    return make_inode(fs, parent, name, &request, attr);
 }
 
 /* ---- Linking ------------------------------------------------------------------- */
