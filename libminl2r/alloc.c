@@ -18,8 +18,8 @@
 #define NONE UINT64_MAX
 
 struct alloc {
-    struct spin lock;     /* of all below */
-    uint64_t word_count;  /* of busy and leaving */
+    struct spin lock;    /* of all below */
+    uint64_t word_count; /* of busy and leaving */
     uint64_t *busy;
     uint64_t *leaving;
     uint64_t *full;             /* bit set: that word of busy has no 0 */

@@ -95,16 +95,20 @@ static struct minl2r_tx *tx_create(struct minl2r_pool *pool)
  * Other threads, and second transactions of the same one, share the rest in the list of
  * all.
  */
-static struct tx_cache_entry *own_cache_entry(struct minl2r_pool *pool)
+static struct tx_cache_entry *cache_entry(struct minl2r_pool *pool)
+{
+    return &pool->tx_cache[thread_number() % TX_CACHE_COUNT];
+}
+
+static bool is_own_entry(struct tx_cache_entry *entry)
 {
     uint32_t self = thread_number();
-    struct tx_cache_entry *entry = &pool->tx_cache[self % TX_CACHE_COUNT];
     uint32_t owner = __atomic_load_n(&entry->owner, __ATOMIC_RELAXED);
 
     if (owner == 0 && __atomic_compare_exchange_n(&entry->owner, &owner, self, false,
                                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        return entry;
-    return owner == self ? entry : NULL;
+        return true;
+    return owner == self;
 }
 
 static struct minl2r_tx *take_shared(struct minl2r_pool *pool)
@@ -128,9 +132,9 @@ static void put_shared(struct minl2r_pool *pool, struct minl2r_tx *tx)
 
 static struct minl2r_tx *cache_take(struct minl2r_pool *pool)
 {
-    struct tx_cache_entry *entry = own_cache_entry(pool);
+    struct tx_cache_entry *entry = cache_entry(pool);
 
-    if (!entry || !entry->tx)
+    if (!is_own_entry(entry) || !entry->tx)
         return take_shared(pool);
     struct minl2r_tx *tx = entry->tx;
 
@@ -140,9 +144,9 @@ static struct minl2r_tx *cache_take(struct minl2r_pool *pool)
 
 static void cache_put(struct minl2r_pool *pool, struct minl2r_tx *tx)
 {
-    struct tx_cache_entry *entry = own_cache_entry(pool);
+    struct tx_cache_entry *entry = cache_entry(pool);
 
-    if (entry && !entry->tx)
+    if (is_own_entry(entry) && !entry->tx)
         entry->tx = tx;
     else
         put_shared(pool, tx);

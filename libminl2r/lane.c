@@ -41,13 +41,13 @@ static bool take(struct lane *lane)
  */
 static struct lane *try_first(struct minl2r_pool *pool, uint32_t count)
 {
-    uint32_t start = thread_number() % count;
+    uint32_t lane_count = pool->geo.lane_count;
+    uint32_t index = thread_number() % lane_count;
 
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t index = start + i < count ? start + i : start + i - count;
-
-        if (take(&pool->lanes[index]))
+    for (uint32_t i = 0; i < lane_count; i++) {
+        if (index < count && take(&pool->lanes[index]))
             return &pool->lanes[index];
+        index = index + 1 < lane_count ? index + 1 : 0;
     }
     return NULL;
 }

@@ -423,7 +423,7 @@ static void set_writable(const struct minl2r_pool *pool, void *pointer, uint64_t
 int minl2r_tx_alloc(struct minl2r_tx *tx, uint64_t blocks, uint64_t *offset,
                     void *writable)
 {
-    uint64_t start;
+    uint64_t start = 0;
     int result = tx_usable(tx);
 
     if (result == 0)

@@ -25,18 +25,20 @@ struct geometry {
     uint64_t lanes_offset;
     uint64_t logs_offset;
     uint64_t zones_offset;
-    uint64_t block_count; /* in all zones, bitmap blocks included; indexes run below it */
+    uint64_t
+        block_count; /* in all zones, bitmap blocks included; indexes run below it */
     uint64_t zone_count;
     uint64_t spare_blocks;
     uint32_t block_size;
-    uint32_t block_shift;      /* log2 of block_size */
-    uint32_t zone_shift;       /* log2 of blocks per zone */
+    uint32_t block_shift; /* log2 of block_size */
+    uint32_t zone_shift;  /* log2 of blocks per zone */
     uint32_t lane_count;
     uint32_t log_size;
     uint32_t pointer_threshold;
 };
 
-/* An ended transaction, kept for the thread that entered itself as owner: no locking. */
+/* An ended transaction, kept for the thread that entered itself as owner: no locking.
+ */
 struct tx_cache_entry {
     uint32_t owner; /* thread_number(); 0: none yet; atomic */
     struct minl2r_tx *tx;
@@ -47,8 +49,8 @@ struct minl2r_pool {
     struct geometry geo;
     uint64_t checksum_seed; /* from the uuid */
     struct alloc *alloc;
-    struct lane *lanes; /* [geo.lane_count] */
-    bool poisoned;      /* atomic */
+    struct lane *lanes;  /* [geo.lane_count] */
+    bool poisoned;       /* atomic */
     uint64_t fork_count; /* fork_count() when opened */
 
     int fd; /* -1: attached */
@@ -61,7 +63,7 @@ struct minl2r_pool {
     struct minl2r_tx *tx_all;    /* under tx_lock */
     struct minl2r_tx *tx_shared; /* under tx_lock */
     struct tx_cache_entry tx_cache[TX_CACHE_COUNT];
-    struct minl2r_stats stats;                  /* of recovery */
+    struct minl2r_stats stats; /* of recovery */
 };
 
 /* ---- Geometry -------------------------------------------------------------------- */
@@ -91,8 +93,10 @@ static inline uint64_t zone_of(const struct geometry *geo, uint64_t index)
     return index >> geo->zone_shift;
 }
 
-/* The bitmap word on media that holds the bit of block `index`, which is bit index % 64. */
-static inline const uint64_t *pool_bitmap_word(const struct minl2r_pool *pool, uint64_t index)
+/* The bitmap word on media that holds the bit of block `index`, which is bit index
+ * % 64. */
+static inline const uint64_t *pool_bitmap_word(const struct minl2r_pool *pool,
+                                               uint64_t index)
 {
     uint64_t in_zone = index & (((uint64_t)1 << pool->geo.zone_shift) - 1);
     uint64_t bitmap = block_offset(&pool->geo, index - in_zone);
@@ -100,7 +104,8 @@ static inline const uint64_t *pool_bitmap_word(const struct minl2r_pool *pool, u
     return (const uint64_t *)pool_at(pool, bitmap) + in_zone / 64;
 }
 
-/* Is [offset, offset + size) data: inside one zone, and not its bitmap? False for size 0. */
+/* Is [offset, offset + size) data: inside one zone, and not its bitmap? False for size
+ * 0. */
 static inline bool is_data(const struct geometry *geo, uint64_t offset, uint64_t size)
 {
     if (offset < geo->zones_offset || size == 0 || size > geo->pool_size ||
@@ -114,8 +119,10 @@ static inline bool is_data(const struct geometry *geo, uint64_t offset, uint64_t
            first >> geo->zone_shift == last >> geo->zone_shift;
 }
 
-/* Is `offset` the start of `count` blocks that a program may allocate (not the root block)? */
-static inline bool is_blocks(const struct geometry *geo, uint64_t offset, uint64_t count)
+/* Is `offset` the start of `count` blocks that a program may allocate (not the root
+ * block)? */
+static inline bool is_blocks(const struct geometry *geo, uint64_t offset,
+                             uint64_t count)
 {
     return offset > block_offset(geo, 1) && count <= geo->block_count &&
            ((offset - geo->zones_offset) & (geo->block_size - 1)) == 0 &&
@@ -127,7 +134,8 @@ static inline const struct pm_super *pool_super(const struct minl2r_pool *pool)
     return (const struct pm_super *)pool->pm.base;
 }
 
-static inline const struct pm_lane *pool_lane(const struct minl2r_pool *pool, uint32_t lane)
+static inline const struct pm_lane *pool_lane(const struct minl2r_pool *pool,
+                                              uint32_t lane)
 {
     return (const struct pm_lane *)pool_at(pool, pool->geo.lanes_offset) + lane;
 }
@@ -146,16 +154,19 @@ static inline const struct pm_root *pool_root_block(const struct minl2r_pool *po
 /* ---- Life ------------------------------------------------------------------------ */
 
 /*
- * Validates a superblock that may be anything, of a pool of `mapped_size` bytes, and fills
- * `geo`. -EINVAL: no pool; -EPROTONOSUPPORT: a newer format; -EUCLEAN: damaged.
+ * Validates a superblock that may be anything, of a pool of `mapped_size` bytes, and
+ * fills `geo`. -EINVAL: no pool; -EPROTONOSUPPORT: a newer format; -EUCLEAN: damaged.
  */
-int geometry_read(struct geometry *geo, const struct pm_super *super, uint64_t mapped_size);
+int geometry_read(struct geometry *geo, const struct pm_super *super,
+                  uint64_t mapped_size);
 
 /*
- * Plans a new pool of `size` bytes: fills `super` but for name, uuid, time and checksum.
- * -EINVAL for options out of range and a size that does not do. `options` may be NULL.
+ * Plans a new pool of `size` bytes: fills `super` but for name, uuid, time and
+ * checksum. -EINVAL for options out of range and a size that does not do. `options` may
+ * be NULL.
  */
-int geometry_plan(struct pm_super *super, uint64_t size, const struct minl2r_options *options);
+int geometry_plan(struct pm_super *super, uint64_t size,
+                  const struct minl2r_options *options);
 
 uint64_t super_checksum(const struct pm_super *super);
 
@@ -163,8 +174,8 @@ uint64_t super_checksum(const struct pm_super *super);
 int options_check(const struct minl2r_options *options);
 
 /*
- * The bits of the bitmap word of blocks [index, index + 64) that are always set: the bitmap
- * itself, the root block, and what lies past the end.
+ * The bits of the bitmap word of blocks [index, index + 64) that are always set: the
+ * bitmap itself, the root block, and what lies past the end.
  */
 uint64_t bitmap_fixed_bits(const struct geometry *geo, uint64_t index);
 
@@ -176,27 +187,27 @@ int pool_format(const struct pm *pm, const char *layout, uint64_t size,
                 const struct minl2r_options *options);
 
 /*
- * Makes `pool` from memory: validates the superblock, builds the DRAM twins of bitmaps and
- * lanes. Writes nothing; recovery_run() comes next. `layout` may be NULL. On error nothing
- * is left to detach.
+ * Makes `pool` from memory: validates the superblock, builds the DRAM twins of bitmaps
+ * and lanes. Writes nothing; recovery_run() comes next. `layout` may be NULL. On error
+ * nothing is left to detach.
  */
 int pool_attach(struct minl2r_pool *pool, const struct pm *pm, const char *layout);
 void pool_detach(struct minl2r_pool *pool);
 
 /*
- * Creates or opens the file: fd, lock (exclusive, or shared if not `writable`) and mapping.
- * Used by minl2r_pool_create/open/check and the tools.
+ * Creates or opens the file: fd, lock (exclusive, or shared if not `writable`) and
+ * mapping. Used by minl2r_pool_create/open/check and the tools.
  */
-int pool_file_create(const char *path, uint64_t size, const struct minl2r_options *options,
-                     struct pm *pm, int *fd);
-int pool_file_open(const char *path, const struct minl2r_options *options, bool writable,
-                   struct pm *pm, int *fd);
+int pool_file_create(const char *path, uint64_t size,
+                     const struct minl2r_options *options, struct pm *pm, int *fd);
+int pool_file_open(const char *path, const struct minl2r_options *options,
+                   bool writable, struct pm *pm, int *fd);
 
 void pool_file_close(struct pm *pm, int fd);
 
 /*
- * Gives up the lock, which closing alone does not while a child of fork() lives. A child
- * must not: it is its parent's.
+ * Gives up the lock, which closing alone does not while a child of fork() lives. A
+ * child must not: it is its parent's.
  */
 void pool_file_unlock(int fd);
 

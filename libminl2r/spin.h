@@ -2,8 +2,8 @@
 /*
  * spin.h - a lock for sections of a few instructions.
  *
- * A locked instruction waits until every store of this thread has drained, a fence before it
- * included; here only taking the lock is one, releasing it is not. See pm.h.
+ * A locked instruction waits until every store of this thread has drained, a fence
+ * before it included; here only taking the lock is one, releasing it is not. See pm.h.
  */
 #ifndef MINL2R_SPIN_H
 #define MINL2R_SPIN_H

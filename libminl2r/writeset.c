@@ -292,27 +292,30 @@ static void link_block_write(struct writeset *ws, struct block_write *write, uin
     write->table_index = i;
 }
 
-static int add_block_write(struct writeset *ws, uint64_t key, uint64_t block,
-                           struct block_write **added)
+static struct block_write *add_block_write(struct writeset *ws, uint64_t key,
+                                           uint64_t block)
 {
     if (ws->block_count >= ws->table_size / 2 && table_grow(ws) < 0)
-        return -ENOMEM;
+        return NULL;
     struct block_write *write = arena_alloc(&ws->arena, sizeof(*write));
 
-    if (!write)
-        return no_memory();
+    if (!write) {
+        no_memory();
+        return NULL;
+    }
     init_block_write(write, key, block);
     link_block_write(ws, write, table_find(ws, key));
-    *added = write;
-    return 0;
+    return write;
 }
 
-/* Finds or makes the entry of `key`. One without extents changes nothing. */
-static inline int get_block_write(struct writeset *ws, uint64_t key, uint64_t block,
-                                  struct block_write **found)
+/* Finds or makes the entry of `key`; NULL: no memory. One without extents changes
+ * nothing. */
+static inline struct block_write *get_block_write(struct writeset *ws, uint64_t key,
+                                                  uint64_t block)
 {
-    *found = find_block_write(ws, key);
-    return *found ? 0 : add_block_write(ws, key, block, found);
+    struct block_write *write = find_block_write(ws, key);
+
+    return write ? write : add_block_write(ws, key, block);
 }
 
 /* ---- Extents of one block -------------------------------------------------------- */
@@ -563,10 +566,9 @@ static int reserve_piece(struct writeset *ws, const struct piece *piece,
             return 0;
         return not_allocated(piece->block);
     }
-    int result = get_block_write(ws, piece->block, piece->block, write);
-
-    if (result < 0)
-        return result;
+    *write = get_block_write(ws, piece->block, piece->block);
+    if (!*write)
+        return -ENOMEM;
     if (touches_slot(*write, piece->start, piece->end))
         return error_set(EINVAL,
                          "the block at offset %llu: a slot is written both by "
@@ -997,10 +999,10 @@ static int get_holder(struct writeset *ws, uint64_t slot, struct block_write **h
 {
     const struct geometry *geo = &ws->pool->geo;
     uint32_t at = (uint32_t)((slot - geo->zones_offset) & (geo->block_size - 1));
-    int result = get_block_write(ws, slot - at, slot - at, holder);
 
-    if (result < 0)
-        return result;
+    *holder = get_block_write(ws, slot - at, slot - at);
+    if (!*holder)
+        return -ENOMEM;
     if ((*holder)->streamed ||
         covered_in(*holder, at, at + (uint32_t)sizeof(uint64_t)) > 0 ||
         (ws->edits && find_edit(ws, slot, sizeof(uint64_t))))
@@ -1094,10 +1096,11 @@ static int attach_slot(struct writeset *ws, uint64_t slot, uint64_t value,
     struct block_write *holder = NULL;
     int result = own ? 0 : get_holder(ws, slot, &holder);
 
-    if (result == 0)
-        result = get_block_write(ws, value ? value : slot + 1, value, write);
     if (result < 0)
         return result;
+    *write = get_block_write(ws, value ? value : slot + 1, value);
+    if (!*write)
+        return -ENOMEM;
     if ((*write)->slot == slot)
         return 0;
     if ((*write)->slot)
