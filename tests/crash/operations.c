@@ -363,6 +363,21 @@ static int fresh_and_ranges(struct minl2r_pool *pool, const struct side *side)
     return 0;
 }
 
+/* The fresh line is also changed in place; the fresh block bytes move with the block.
+ */
+static int fresh_amid_changes(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(write_new(tx, &side->words[17], 8));
+    TRY(write_new_fresh(pool, tx, &side->words[16], 8));
+    TRY(write_new_fresh(pool, tx, pool_at(pool, side->slots[2] + 400), 40));
+    TRY(write_new_block(tx, &side->slots[2], 0, 300));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
 static int fresh_alone(struct minl2r_pool *pool, const struct side *side)
 {
     struct minl2r_tx *tx;
@@ -596,6 +611,37 @@ static int alloc_nothing_left(struct minl2r_pool *pool, const struct side *side)
     return 0;
 }
 
+/* Its bits lie in several words and lines of the bitmap. */
+static int alloc_many(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+    uint64_t run;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(minl2r_tx_alloc(tx, 700, &run, NULL));
+    TRY(write_new(tx, pool_at(pool, run + 699 * BED_BLOCK_SIZE), 8));
+    TRY(minl2r_tx_write(tx, find_no_run(side), &run, sizeof(run)));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
+static int free_in_pieces(struct minl2r_pool *pool, const struct side *side)
+{
+    const uint64_t *run = find_run(side);
+    struct minl2r_tx *tx;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(minl2r_tx_free(tx, *run + BED_BLOCK_SIZE, 1));
+    TRY(minl2r_tx_free(tx, *run, 1));
+    if (side->slots[5]) {
+        TRY(minl2r_tx_free(tx, side->slots[5], 1));
+        TRY(minl2r_tx_zero(tx, &side->slots[5], sizeof(side->slots[5])));
+    }
+    TRY(minl2r_tx_zero(tx, run, sizeof(*run)));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
 static int free_block_of_slot(struct minl2r_pool *pool, const struct side *side)
 {
     struct minl2r_tx *tx;
@@ -736,6 +782,22 @@ static int snapshot_in_swapped_block(struct minl2r_pool *pool, const struct side
     return 0;
 }
 
+/* What was allocated just now is logged like all else. */
+static int snapshot_of_own_block(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+    uint64_t run;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(minl2r_tx_alloc(tx, 2, &run, NULL));
+    store_new(pool, pool_at(pool, run), 100);
+    TRY(minl2r_tx_snapshot(tx, pool_at(pool, run + 130), 100, NULL));
+    store_new(pool, pool_at(pool, run + 140), 80);
+    TRY(minl2r_tx_write(tx, find_no_run(side), &run, sizeof(run)));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
 /* Everything that abort has to give back, at once. */
 static int abort_all_kinds(struct minl2r_pool *pool, const struct side *side)
 {
@@ -840,6 +902,7 @@ const struct operation operations[] = {
     OPERATION(fresh_in_other_line),
     OPERATION(fresh_streamed),
     OPERATION(fresh_and_ranges),
+    OPERATION(fresh_amid_changes),
     OPERATION(fresh_alone),
     OPERATION(block_word),
     OPERATION(block_below_half),
@@ -859,6 +922,8 @@ const struct operation operations[] = {
     OPERATION(alloc_and_free),
     OPERATION(alloc_and_free_own),
     OPERATION(alloc_nothing_left),
+    OPERATION(alloc_many),
+    OPERATION(free_in_pieces),
     OPERATION(free_block_of_slot),
     OPERATION(slab_object),
     OPERATION(snapshot),
@@ -868,6 +933,7 @@ const struct operation operations[] = {
     OPERATION(snapshots_overlap_and_abort),
     OPERATION(snapshot_and_write),
     OPERATION(snapshot_in_swapped_block),
+    OPERATION(snapshot_of_own_block),
     OPERATION(abort_all_kinds),
     OPERATION(write_more_than_log),
     OPERATION(snapshot_more_than_log),

@@ -186,6 +186,23 @@ void bed_init(struct bed *bed, const struct minl2r_options *options, bool with_r
     detach(&pool);
 }
 
+void bed_fill(struct bed *bed)
+{
+    struct minl2r_pool pool;
+    struct minl2r_tx *tx;
+
+    attach(&pool, bed->memory, MINL2R_DAX);
+    for (uint64_t count = 64; count > 0; count /= 2) {
+        int result = minl2r_tx_begin(&pool, &tx);
+
+        while (result == 0)
+            result = minl2r_tx_alloc(tx, count, NULL, NULL);
+        if (minl2r_tx_commit(tx) < 0)
+            give_up("cannot fill the test's pool");
+    }
+    detach(&pool);
+}
+
 void bed_finish(struct bed *bed)
 {
     give_back(bed->memory);
@@ -274,7 +291,7 @@ static void run_inner(void *arg)
     run->inner_before = copy_of(run->live);
     mark(run, STAGE_BOTH);
     run->inner_running = true;
-    int line = run->inner(&run->pool, side_of(run, 1));
+    int line = run->inner(&run->pool, side_of(run, run->inner_side));
 
     run->inner_running = false;
     if (line != 0)
@@ -356,9 +373,11 @@ void run_operation(struct run *run, operation_fn *operation)
     run->operation_count++;
 }
 
-bool run_two(struct run *run, operation_fn *outer, operation_fn *inner, uint32_t pause)
+bool run_two(struct run *run, operation_fn *outer, operation_fn *inner, unsigned side,
+             uint32_t pause)
 {
     run->inner = inner;
+    run->inner_side = side;
     run->inner_pause = pause;
     shadow_on_pause(run_inner, run);
     run_operation(run, outer);

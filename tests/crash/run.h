@@ -32,6 +32,8 @@ struct bed {
     uint8_t *memory;
 };
 void bed_init(struct bed *bed, const struct minl2r_options *options, bool with_root);
+/* Allocates every block that can be allocated: the spare ones stay free. */
+void bed_fill(struct bed *bed);
 void bed_finish(struct bed *bed);
 
 /* Changes the pool through `side`, NULL where there is no root. 0, or the line that
@@ -58,6 +60,7 @@ struct run {
     /* The operation within the running one. */
     operation_fn *inner;
     bool inner_running;
+    unsigned inner_side;
     uint32_t inner_pause; /* where: the pause of this number */
     uint32_t pauses;
     uint8_t *inner_before, *inner_after;
@@ -68,9 +71,10 @@ void run_begin(struct run *run, const struct bed *bed, enum minl2r_medium medium
 /* Runs an operation on the first side. */
 void run_operation(struct run *run, operation_fn *operation);
 
-/* The same, but at pause `pause` of it, `inner` runs on the second side, start to end.
+/* The same, but at pause `pause` of it, `inner` runs on side `side`, start to end.
  * False if it has no such pause. */
-bool run_two(struct run *run, operation_fn *outer, operation_fn *inner, uint32_t pause);
+bool run_two(struct run *run, operation_fn *outer, operation_fn *inner, unsigned side,
+             uint32_t pause);
 
 /* Explores all crashes of the operations run. `options->medium` is as in run_begin().
  */

@@ -34,9 +34,17 @@ static const struct minl2r_options never_swap = {.block_size = BED_BLOCK_SIZE,
                                                  .pointer_threshold =
                                                      MINL2R_POINTER_NEVER};
 
+/* A swap gets the last free block, and the next one none. */
+static const struct minl2r_options one_spare_block = {.block_size = BED_BLOCK_SIZE,
+                                                      .lanes = 2,
+                                                      .log_size = MINL2R_LOG_SIZE_MIN,
+                                                      .spare_blocks = 1};
+
 /* All that the tests of a group share. */
 struct setting {
     struct bed bed;
+    unsigned inner_side; /* where there are two at once */
+    bool one_lane;       /* a transaction amid another has only the one for commits */
     struct explore_options options;
     struct explore_count count;
 };
@@ -59,8 +67,8 @@ static struct explore_options thorough(void)
 {
     return (struct explore_options){
         .medium = MINL2R_DAX,
-        .states_max = is_long() ? 65536 : 2048,
-        .nested_states_max = is_long() ? 1024 : 32,
+        .states_max = is_long() ? 8192 : 2048,
+        .nested_states_max = is_long() ? 64 : 32,
         .kill = true,
         .use_every = 16,
         .use = run_use,
@@ -75,8 +83,8 @@ static struct explore_options brief(void)
 {
     struct explore_options options = thorough();
 
-    options.states_max = is_long() ? 2048 : 64;
-    options.nested_states_max = is_long() ? 32 : 2;
+    options.states_max = is_long() ? 512 : 64;
+    options.nested_states_max = is_long() ? 8 : 2;
     return options;
 }
 
@@ -141,32 +149,76 @@ static void every_crash_in_the_second_shows_all_or_nothing(void **state)
 
 /* ---- Two at once ----------------------------------------------------------------- */
 
-static bool is_inner(const struct operation *operation)
+static bool is_one_of(const struct operation *operation, const char *const names[])
 {
-    static const char *const names[] = {"write_word", "blocks_and_ranges",
-                                        "alloc_and_free", "snapshot_and_abort"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(operation->name, names[i]) == 0)
+    for (; *names; names++)
+        if (strcmp(operation->name, *names) == 0)
             return true;
-    return is_long();
+    return false;
+}
+
+/* On the same side, what changes other bytes than the outer operation. */
+static bool is_inner(const struct setting *setting, const struct operation *outer,
+                     const struct operation *inner)
+{
+    static const char *const lone_words[] = {"store_word", NULL};
+    static const char *const copy_its_word[] = {"store_word", "edit_words", NULL};
+    static const char *const some[] = {"write_word", "blocks_and_ranges",
+                                       "alloc_and_free", "snapshot_and_abort", NULL};
+    static const char *const without_lane[] = {"write_word", "blocks_and_ranges",
+                                               "alloc_and_free", NULL};
+
+    if (setting->inner_side == 0)
+        return is_one_of(inner, lone_words) && !is_one_of(outer, copy_its_word);
+    if (setting->one_lane)
+        return is_one_of(inner, without_lane);
+    return is_long() || is_one_of(inner, some);
 }
 
 /* At every pause of the outer operation, the inner one runs from start to end. */
 static void every_crash_shows_all_or_nothing_of_each(void **state)
 {
     struct trial *trial = *state;
+    const struct setting *setting = trial->setting;
 
     for (uint32_t i = 0; i < operation_count; i++) {
-        bool paused = is_inner(&operations[i]);
+        bool paused = is_inner(setting, trial->operation, &operations[i]);
 
         for (uint32_t pause = 0; paused; pause++) {
             struct run run;
 
-            run_begin(&run, &trial->setting->bed, trial->setting->options.medium);
-            paused = run_two(&run, trial->operation->call, operations[i].call, pause);
+            run_begin(&run, &setting->bed, setting->options.medium);
+            paused = run_two(&run, trial->operation->call, operations[i].call,
+                             setting->inner_side, pause);
             explore_run(trial->setting, &run, STAGE_BOTH, operations[i].name);
         }
+    }
+}
+
+/* ---- Several, at random ---------------------------------------------------------- */
+
+static uint32_t random_below(uint64_t *state, uint32_t limit)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33) % limit;
+}
+
+/* The last of them is crashed. */
+static void every_crash_after_some_shows_all_or_nothing(void **state)
+{
+    struct trial *trial = *state;
+    uint64_t random = SEED + (uint64_t)(trial->operation - operations);
+
+    for (uint32_t i = 0; i < (is_long() ? 64 : 4); i++) {
+        const struct operation *second =
+            &operations[random_below(&random, operation_count)];
+        struct run run;
+
+        run_begin(&run, &trial->setting->bed, trial->setting->options.medium);
+        run_operation(&run, operations[random_below(&random, operation_count)].call);
+        run_operation(&run, second->call);
+        run_operation(&run, trial->operation->call);
+        explore_run(trial->setting, &run, 2 * STAGES, second->name);
     }
 }
 
@@ -204,10 +256,15 @@ static int run_trials(const char *name, struct setting *setting, struct trial *t
     return failed;
 }
 
-static int run_group(const char *name, const struct minl2r_options *pool,
-                     struct explore_options options, CMUnitTestFunction call)
+static struct explore_options without_use(struct explore_options options)
 {
-    struct setting setting = {.options = options};
+    options.use_every = 0;
+    return options;
+}
+
+static int run_group(const char *name, struct setting setting,
+                     const struct minl2r_options *pool, CMUnitTestFunction call)
+{
     struct trial *trials = calloc(operation_count, sizeof(*trials));
 
     if (!trials)
@@ -219,6 +276,33 @@ static int run_group(const char *name, const struct minl2r_options *pool,
 
     bed_finish(&setting.bed);
     free(trials);
+    return failed;
+}
+
+/* Operations that allocate nothing, on a pool without free blocks but one. */
+static int run_full_group(void)
+{
+    static const char *const names[] = {"write_ranges",
+                                        "edit_over_block",
+                                        "block_half",
+                                        "block_whole",
+                                        "block_whole_then_part",
+                                        "blocks_and_ranges",
+                                        "free_run",
+                                        "free_block_of_slot",
+                                        "snapshot_and_write",
+                                        "snapshot_in_swapped_block"};
+    struct setting setting = {.options = without_use(thorough())};
+    struct trial trials[sizeof(names) / sizeof(names[0])] = {0};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        trials[i].operation = find_operation(names[i]);
+    bed_init(&setting.bed, &one_spare_block, true);
+    bed_fill(&setting.bed);
+    int failed = run_trials("full", &setting, trials, sizeof(names) / sizeof(names[0]),
+                            every_crash_shows_all_or_nothing);
+
+    bed_finish(&setting.bed);
     return failed;
 }
 
@@ -255,19 +339,29 @@ int main(int argc, char **argv)
 
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    failed +=
-        run_group("one", &small_log, thorough(), every_crash_shows_all_or_nothing);
+    failed += run_group("one", (struct setting){.options = thorough()}, &small_log,
+                        every_crash_shows_all_or_nothing);
     failed += run_root_group();
-    failed += run_group("eADR", &small_log, on_eadr(brief()),
+    failed += run_full_group();
+    failed += run_group("eADR", (struct setting){.options = on_eadr(brief())},
+                        &small_log, every_crash_shows_all_or_nothing);
+    failed += run_group("swap always", (struct setting){.options = brief()},
+                        &always_swap, every_crash_shows_all_or_nothing);
+    failed += run_group("swap never", (struct setting){.options = brief()}, &never_swap,
                         every_crash_shows_all_or_nothing);
-    failed += run_group("swap always", &always_swap, brief(),
-                        every_crash_shows_all_or_nothing);
+    failed += run_group("two in a row", (struct setting){.options = brief()},
+                        &small_log, every_crash_in_the_second_shows_all_or_nothing);
+    failed += run_group("third of three", (struct setting){.options = brief()},
+                        &small_log, every_crash_after_some_shows_all_or_nothing);
     failed +=
-        run_group("swap never", &never_swap, brief(), every_crash_shows_all_or_nothing);
-    failed += run_group("two in a row", &small_log, brief(),
-                        every_crash_in_the_second_shows_all_or_nothing);
-    failed += run_group("two at once", &small_log, brief(),
-                        every_crash_shows_all_or_nothing_of_each);
+        run_group("two at once", (struct setting){.options = brief(), .inner_side = 1},
+                  &small_log, every_crash_shows_all_or_nothing_of_each);
+    failed += run_group(
+        "two at once, one lane",
+        (struct setting){.options = brief(), .inner_side = 1, .one_lane = true},
+        &always_swap, every_crash_shows_all_or_nothing_of_each);
+    failed += run_group("two in one line", (struct setting){.options = brief()},
+                        &small_log, every_crash_shows_all_or_nothing_of_each);
     run_forget_memory();
     return failed;
 }

@@ -76,6 +76,9 @@ static const struct exception exceptions[] = {
     {"abort_all_kinds", SHADOW_LOSE_STREAM, 0, "nothing refers to an aborted block"},
     {"alloc_nothing_left", SHADOW_LOSE_FENCE, 0,
      "nothing refers to what was given back"},
+    {"fresh_amid_changes", SHADOW_LOSE_FLUSH, 0,
+     "the line is flushed again, with the word beside it"},
+    {"snapshot_of_own_block", SHADOW_LOSE_FENCE, 0, "nothing refers to the block yet"},
     {"write_word", SHADOW_LOSE_FENCE, 1, "recovery undoes nothing: it has one fence"},
     {NULL, SHADOW_NO_BUG, 0, NULL},
 };
@@ -380,7 +383,7 @@ static bool finds_mutant(const struct mutation *m, bool *paused, uint32_t pause)
     *paused = false;
     if (m->inner)
         *paused = run_two(&run, find_operation(m->operation)->call,
-                          find_operation(m->inner)->call, pause);
+                          find_operation(m->inner)->call, 1, pause);
     else
         run_operation(&run, find_operation(m->operation)->call);
     mutate(m->in_recovery ? m->mutant : MUTANT_NONE);
