@@ -12,7 +12,7 @@
 #include "libminl2r/log.h"
 
 #define BLOCK 512
-#define POOL_SIZE MINL2R_POOL_SIZE_MIN
+#define POOL_SIZE ((size_t)4 << 20)
 #define LANE 1
 #define SEGMENTS 4
 #define SEED 3
@@ -437,6 +437,32 @@ static void records_fit_into_the_room_that_was_promised(void **state)
     }
 }
 
+/* One part of hundreds of batches: what each of them loses adds up. */
+static void long_log_fits_into_the_room_that_was_promised(void **state)
+{
+    static const uint64_t lengths[] = {8, 16, 25, 100, 600, 4090};
+    struct bed *bed = *state;
+
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        uint64_t record_size = LOG_RECORD_SIZE(lengths[i]), records_size = 0;
+        uint64_t space = log_part_space(bed->pool->geo.log_size);
+
+        alloc_reload(bed->pool);
+        begin_log(bed, live_generation(bed));
+        bed->writer.segment_count = 1;
+        bed->segments[0].count = 2000;
+        assert_ok(alloc_reserve(bed->pool, 2000, 0, &bed->segments[0].offset));
+        space += log_part_space(bed->segments[0].count * BLOCK);
+        while (log_space_needed(records_size + record_size) <= space) {
+            log_append_undo(&bed->writer, bed->data, lengths[i]);
+            records_size += record_size;
+        }
+        log_end(&bed->writer);
+        assert_int_equal(bed->cursor.segment, 1);
+        assert_true(bed->cursor.offset <= bed->cursor.part_end + PM_LINE);
+    }
+}
+
 #define test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -454,6 +480,7 @@ int main(void)
         test(log_ends_before_a_batch_with_any_byte_flipped),
         test(batches_left_by_an_older_generation_are_not_read),
         test(records_fit_into_the_room_that_was_promised),
+        test(long_log_fits_into_the_room_that_was_promised),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
