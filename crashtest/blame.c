@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/blame.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "crashtest/source.h"
+
+/* ---- Finding --------------------------------------------------------------------- */
+
+struct search {
+    const struct trace *trace; /* that the culprit is in */
+    size_t end;                /* of it: the crash */
+    const struct account *account;
+    struct blame *blame;
+};
+
+/* Entries are in order; what recovery lost comes before what the run did. */
+static const struct account_entry *first_lost(const struct account *account)
+{
+    const struct account_entry *first = NULL;
+
+    for (size_t i = 0; i < account->count; i++) {
+        const struct account_entry *entry = &account->entries[i];
+
+        if (entry->lost && (!first || first->level < entry->level))
+            first = entry;
+    }
+    return first;
+}
+
+static bool is_same_store(const struct account_entry *a, const struct account_entry *b)
+{
+    return a->level == b->level && a->event.group == b->event.group;
+}
+
+/* All that is lost is a part of one store, and another part of it is not. */
+static bool is_torn(const struct search *search)
+{
+    const struct account_entry *culprit = search->blame->culprit;
+    bool some_arrived = false;
+
+    for (size_t i = 0; i < search->account->count; i++) {
+        const struct account_entry *entry = &search->account->entries[i];
+
+        if (entry->lost && !is_same_store(entry, culprit))
+            return false;
+        some_arrived |= !entry->lost && is_same_store(entry, culprit);
+    }
+    return some_arrived;
+}
+
+static const struct trace_event *first_survivor(const struct search *search)
+{
+    const struct account_entry *culprit = search->blame->culprit;
+
+    for (size_t i = 0; i < search->account->count; i++) {
+        const struct account_entry *entry = &search->account->entries[i];
+
+        if (!entry->lost && entry->level == culprit->level &&
+            entry->index > culprit->index && !is_same_store(entry, culprit))
+            return &entry->event;
+    }
+    return NULL;
+}
+
+static bool is_undecided(const struct search *search, size_t index)
+{
+    for (size_t i = 0; i < search->account->count; i++)
+        if (search->account->entries[i].index == index &&
+            search->account->entries[i].level == search->blame->culprit->level)
+            return true;
+    return false;
+}
+
+/* The newest durable store of the same operation before the culprit. */
+static const struct trace_event *durable_before(const struct search *search)
+{
+    for (size_t i = search->blame->culprit->index; i-- > 0;) {
+        const struct trace_event *event = &search->trace->events[i];
+
+        if (event->kind == TRACE_BEGIN || event->kind == TRACE_END)
+            return NULL;
+        if (trace_is_store(event) && !is_undecided(search, i) &&
+            event->group != search->blame->culprit->event.group)
+            return event;
+    }
+    return NULL;
+}
+
+static bool is_flush_of(const struct trace_event *event,
+                        const struct trace_event *store)
+{
+    return (event->kind == TRACE_FLUSH || event->kind == TRACE_CLFLUSH) &&
+           event->at / LINE_SIZE == store->at / LINE_SIZE;
+}
+
+static const struct trace_event *flush_after(const struct search *search)
+{
+    for (size_t i = search->blame->culprit->index + 1; i < search->end; i++)
+        if (is_flush_of(&search->trace->events[i], &search->blame->culprit->event))
+            return &search->trace->events[i];
+    return NULL;
+}
+
+static const struct trace_event *flush_before(const struct search *search)
+{
+    for (size_t i = search->blame->culprit->index; i-- > 0;) {
+        const struct trace_event *event = &search->trace->events[i];
+
+        if (event->kind == TRACE_BEGIN || event->kind == TRACE_END)
+            return NULL;
+        if (is_flush_of(event, &search->blame->culprit->event))
+            return event;
+    }
+    return NULL;
+}
+
+static bool is_fenced_by_other(const struct search *search,
+                               const struct trace_event *flush)
+{
+    const struct trace_event *end = &search->trace->events[search->end];
+
+    for (const struct trace_event *event = flush + 1; event < end; event++)
+        if (event->kind == TRACE_FENCE && event->thread != flush->thread)
+            return true;
+    return false;
+}
+
+static bool has_flushes(const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace->events[i].kind == TRACE_FLUSH ||
+            trace->events[i].kind == TRACE_STREAM ||
+            trace->events[i].kind == TRACE_CLFLUSH)
+            return true;
+    return false;
+}
+
+static enum blame_kind kind_of_unflushed(const struct search *search)
+{
+    struct blame *blame = search->blame;
+
+    if (!has_flushes(search->trace) && blame->culprit->level == 0)
+        return BLAME_NEVER_FLUSHED;
+    blame->flush = flush_before(search);
+    return blame->flush ? BLAME_FLUSHED_EARLY : BLAME_NOT_FLUSHED;
+}
+
+/* Not durable: for want of a flush, or of a fence? */
+static enum blame_kind kind_of_loss(const struct search *search)
+{
+    struct blame *blame = search->blame;
+
+    if (is_torn(search))
+        return BLAME_TORN;
+    blame->follower = first_survivor(search);
+    if (blame->culprit->event.kind == TRACE_STORE) {
+        blame->flush = flush_after(search);
+        if (!blame->flush)
+            return kind_of_unflushed(search);
+        if (is_fenced_by_other(search, blame->flush))
+            return BLAME_OTHER_FENCE;
+    }
+    return BLAME_NOT_FENCED;
+}
+
+/* It will be durable in time, but something that was so before cannot do without it. */
+static bool is_matter_of_order(const struct search *search, const struct crash *crash)
+{
+    struct blame *blame = search->blame;
+
+    if (blame->follower || crash->running == NO_OPERATION ||
+        blame->kind == BLAME_TORN || blame->kind == BLAME_NEVER_FLUSHED)
+        return false;
+    blame->follower = durable_before(search);
+    return blame->follower != NULL;
+}
+
+/* ---- Saying ---------------------------------------------------------------------- */
+
+static const char *const names[] = {
+    [BLAME_NEVER_FLUSHED] = "never-flushed",
+    [BLAME_NOT_FLUSHED] = "not-flushed",
+    [BLAME_FLUSHED_EARLY] = "flushed-early",
+    [BLAME_NOT_FENCED] = "not-fenced",
+    [BLAME_OTHER_FENCE] = "other-fence",
+    [BLAME_TORN] = "torn",
+    [BLAME_ORDER] = "order",
+    [BLAME_CUT] = "cut",
+    [BLAME_LOGIC] = "logic",
+};
+
+const char *blame_name(enum blame_kind kind)
+{
+    return names[kind];
+}
+
+struct words {
+    char culprit[220]; /* places */
+    char follower[220];
+    char flush[220];
+    char last[220];
+    char before_what[300]; /* until when it should have been durable */
+};
+
+static void name_event(const struct trace_event *event, char *text, size_t size)
+{
+    struct source source;
+
+    text[0] = 0;
+    if (!event)
+        return;
+    source_of_event(event, &source);
+    snprintf(text, size, "%s", source.place);
+}
+
+static void find_words(const struct blame *blame, const struct crash *crash,
+                       const char *operation, struct words *words)
+{
+    name_event(blame->culprit ? &blame->culprit->event : NULL, words->culprit,
+               sizeof(words->culprit));
+    name_event(blame->follower, words->follower, sizeof(words->follower));
+    name_event(blame->flush, words->flush, sizeof(words->flush));
+    name_event(blame->last, words->last, sizeof(words->last));
+    if (blame->follower)
+        snprintf(words->before_what, sizeof(words->before_what),
+                 "before %s stores what needs it", words->follower);
+    else if (crash->running == NO_OPERATION && operation)
+        snprintf(words->before_what, sizeof(words->before_what), "when \"%s\" returns",
+                 operation);
+    else
+        snprintf(words->before_what, sizeof(words->before_what), "when it is needed");
+}
+
+#define SAY(text, ...) snprintf(text, sizeof(text), __VA_ARGS__)
+
+static void say_unflushed(struct blame *blame, const struct words *words)
+{
+    switch (blame->kind) {
+    case BLAME_NEVER_FLUSHED:
+        SAY(blame->headline,
+            "%s: this store can be lost: the program never flushes what it stores to "
+            "PM",
+            words->culprit);
+        SAY(blame->hint, "stores stay in the CPU's caches until they are flushed: "
+                         "after storing, call "
+                         "pmem_persist(address, size), or _mm_clwb() for each line and "
+                         "_mm_sfence()");
+        break;
+    case BLAME_FLUSHED_EARLY:
+        SAY(blame->headline,
+            "%s: this store is not flushed %s: the flush at %s comes before the store",
+            words->culprit, words->before_what, words->flush);
+        SAY(blame->hint,
+            "a flush covers what was stored before it: move the flush of %s behind %s",
+            words->flush, words->culprit);
+        break;
+    default:
+        SAY(blame->headline, "%s: this store is not flushed %s", words->culprit,
+            words->before_what);
+        SAY(blame->hint,
+            "flush it and fence right after %s: pmem_persist(address, size), or "
+            "_mm_clwb() for each line and _mm_sfence()",
+            words->culprit);
+        break;
+    }
+}
+
+static void say_unfenced(struct blame *blame, const struct words *words)
+{
+    if (!blame->flush) {
+        SAY(blame->headline, "%s: no fence makes this non-temporal store durable %s",
+            words->culprit, words->before_what);
+        SAY(blame->hint,
+            "non-temporal stores need a fence: pmem_drain() or _mm_sfence() "
+            "right after them");
+        return;
+    }
+    SAY(blame->headline, "%s: this store is flushed at %s, but no fence%s follows %s",
+        words->culprit, words->flush,
+        blame->kind == BLAME_OTHER_FENCE ? " of the same thread" : "",
+        words->before_what);
+    SAY(blame->hint,
+        "a flush only begins to write back: wait for it with pmem_drain() or "
+        "_mm_sfence() after %s, in the thread that flushed",
+        words->flush);
+}
+
+static void say_lost(struct blame *blame, const struct words *words)
+{
+    switch (blame->kind) {
+    case BLAME_TORN:
+        SAY(blame->headline,
+            "%s: only a part of what is stored here may arrive, and nothing notices",
+            words->culprit);
+        SAY(blame->hint,
+            "8 aligned bytes arrive whole, larger stores do not: make what is larger "
+            "durable first, then make it valid by one store of 8 bytes, or give it a "
+            "checksum that recovery tests");
+        break;
+    case BLAME_ORDER:
+        SAY(blame->headline,
+            "%s: this store comes too late: what %s stored is durable by then, and "
+            "needs it",
+            words->culprit, words->follower);
+        SAY(blame->hint, "store, flush and fence %s before %s", words->culprit,
+            words->follower);
+        break;
+    case BLAME_NOT_FENCED:
+    case BLAME_OTHER_FENCE:
+        say_unfenced(blame, words);
+        break;
+    default:
+        say_unflushed(blame, words);
+        break;
+    }
+}
+
+static void say_not_lost(struct blame *blame, const struct words *words,
+                         const char *operation)
+{
+    if (blame->kind == BLAME_LOGIC) {
+        SAY(blame->headline,
+            "what is stored is wrong after a restart, although no store "
+            "was lost");
+        SAY(blame->hint,
+            "no crash is needed for this: look at recover and check, and at "
+            "what is kept outside PM");
+        return;
+    }
+    SAY(blame->headline, "%s: \"%s\" can be cut off behind this store, half done%s",
+        words->last, operation ? operation : "run",
+        ", and recovery does not make up for it");
+    SAY(blame->hint, "every store before the crash has arrived, none after it: let the "
+                     "operation take "
+                     "effect by one store of 8 bytes, or by a transaction, or let "
+                     "recovery finish or "
+                     "undo it");
+}
+
+static const struct trace_event *last_store(const struct trace *trace, size_t end)
+{
+    for (size_t i = end; i-- > 0;)
+        if (trace_is_store(&trace->events[i]))
+            return &trace->events[i];
+    return NULL;
+}
+
+void blame_find(const struct subject *subject, const struct place *place,
+                const struct crash *crash, const struct account *account,
+                const char *operation, struct blame *blame)
+{
+    const struct place_level *run = &place->levels[0];
+    struct search search = {.trace = subject->trace,
+                            .end = run->event + (run->kind != PLACE_POWER),
+                            .account = account,
+                            .blame = blame};
+    struct words words;
+
+    *blame = (struct blame){.culprit = first_lost(account)};
+    blame->last = last_store(subject->trace, search.end);
+    if (blame->culprit) {
+        if (blame->culprit->level == 1) {
+            search.trace = account->recovery;
+            search.end = place->levels[1].event;
+        }
+        blame->kind = kind_of_loss(&search);
+        if (is_matter_of_order(&search, crash))
+            blame->kind = BLAME_ORDER;
+    } else {
+        blame->kind = crash->running == NO_OPERATION ? BLAME_LOGIC : BLAME_CUT;
+    }
+    find_words(blame, crash, operation, &words);
+    if (blame->culprit)
+        say_lost(blame, &words);
+    else
+        say_not_lost(blame, &words, operation);
+}

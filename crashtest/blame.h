@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * blame.h - why a state after a crash is wrong: the store that was lost, the flush or
+ * fence that should have covered it, and what to do about it, in words.
+ */
+#ifndef CRASHTEST_BLAME_H
+#define CRASHTEST_BLAME_H
+
+#include <stddef.h>
+
+#include "crashtest/explore.h"
+
+enum blame_kind {
+    BLAME_NEVER_FLUSHED, /* the program has no flush at all */
+    BLAME_NOT_FLUSHED,
+    BLAME_FLUSHED_EARLY, /* before the store */
+    BLAME_NOT_FENCED,
+    BLAME_OTHER_FENCE, /* by another thread */
+    BLAME_TORN,        /* a part of one store */
+    BLAME_ORDER,       /* what was durable before depends on it */
+    BLAME_CUT,         /* nothing was lost, but the operation was not over */
+    BLAME_LOGIC,       /* nothing was lost, and no operation was running */
+};
+
+struct blame {
+    enum blame_kind kind;
+    const struct account_entry *culprit; /* NULL: nothing was lost */
+    const struct trace_event *follower;  /* a store that did arrive, or had; or NULL */
+    const struct trace_event *flush;     /* that came too early, or has no fence */
+    const struct trace_event *last;      /* the last one before the crash, or NULL */
+    char headline[400];                  /* what is wrong, in one sentence */
+    char hint[400];                      /* what to do */
+};
+
+/* `operation` names what was running, or what returned last; NULL: nothing did. */
+void blame_find(const struct subject *subject, const struct place *place,
+                const struct crash *crash, const struct account *account,
+                const char *operation, struct blame *blame);
+
+const char *blame_name(enum blame_kind kind);
+
+#endif

@@ -1,0 +1,1127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/explore.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Contents of a line that are tried where not all states can be. */
+#define BOUNDED_CONTENTS 16
+#define RECOVERY_EVENTS_MAX ((size_t)1 << 22)
+
+struct content {
+    struct px86_choice choice;
+    uint64_t hash;
+    uint8_t bytes[LINE_SIZE];
+};
+
+/* A line that may have several contents, or just another than the image. */
+struct choice {
+    uint64_t at;
+    uint32_t line;  /* of the model */
+    uint32_t first; /* of `contents` */
+    uint32_t count;
+    uint32_t chosen; /* UINT32_MAX: as it was */
+    uint64_t hash_before;
+    uint8_t before[LINE_SIZE];
+};
+
+/* The outer level is the run, the inner one the recovery from one of its crashes. */
+enum { RUN, RECOVERY, LEVELS };
+
+struct level {
+    struct px86 px86;
+    struct choice *choices;
+    struct content *contents;
+    struct px86_choice *scratch;
+    uint32_t choice_count, choice_capacity;
+    uint32_t content_count, content_capacity, scratch_capacity;
+    struct trace *trace; /* of the recovery from a state of this level */
+    enum place_kind kind;
+    size_t event;
+};
+
+struct explorer {
+    const struct subject *subject;
+    const struct explore_options *options;
+    struct level levels[LEVELS];
+    struct crash crash;
+    struct explore_count count;
+    struct verdict verdict;
+    struct place *place; /* of the first wrong state */
+    uint64_t hash;       /* of the image as patched */
+    uint64_t random;
+    uint64_t *seen; /* hashes, open addressing */
+    uint64_t seen_count, seen_capacity;
+    double end; /* of the time to explore */
+};
+
+static bool is_over(const struct explorer *x)
+{
+    return x->verdict.kind != VERDICT_RIGHT || x->count.out_of_time;
+}
+
+static void *check_memory(void *memory)
+{
+    if (!memory) {
+        fputs("crashtest: no memory to explore\n", stderr);
+        exit(2);
+    }
+    return memory;
+}
+
+static void *grow(void *memory, size_t needed, uint32_t *capacity, size_t size)
+{
+    if (needed <= *capacity)
+        return memory;
+    *capacity = (uint32_t)(needed * 2 + 64);
+    return check_memory(realloc(memory, *capacity * size));
+}
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* ---- Places ---------------------------------------------------------------------- */
+
+void place_finish(struct place *place)
+{
+    for (unsigned i = 0; i < LEVELS; i++)
+        free(place->levels[i].lines);
+    *place = (struct place){0};
+}
+
+static void place_add(struct place_level *level, uint64_t at, struct px86_choice choice)
+{
+    if (level->count == level->capacity) {
+        level->capacity = level->capacity * 2 + 16;
+        level->lines = check_memory(
+            realloc(level->lines, level->capacity * sizeof(*level->lines)));
+    }
+    level->lines[level->count++] = (struct place_line){at, choice};
+}
+
+void place_copy(struct place *to, const struct place *from)
+{
+    for (unsigned i = 0; i < LEVELS; i++) {
+        struct place_level *level = &to->levels[i];
+
+        level->kind = from->levels[i].kind;
+        level->event = from->levels[i].event;
+        level->count = 0;
+        for (size_t j = 0; j < from->levels[i].count; j++)
+            place_add(level, from->levels[i].lines[j].at,
+                      from->levels[i].lines[j].choice);
+    }
+}
+
+static const char place_letters[] = {
+    [PLACE_NONE] = 0, [PLACE_POWER] = 'p', [PLACE_KILLED] = 'k', [PLACE_SAVED] = 'e'};
+
+static void append_level(FILE *out, const struct place_level *level)
+{
+    fprintf(out, "%c%zu:", place_letters[level->kind], level->event);
+    for (size_t i = 0; i < level->count; i++) {
+        const struct place_line *line = &level->lines[i];
+
+        fprintf(out, "%s%llx=%x.%x.%llx", i ? "," : "", (unsigned long long)line->at,
+                line->choice.whole, line->choice.subset,
+                (unsigned long long)line->choice.streams);
+    }
+}
+
+void place_print(const struct place *place, char *text, size_t size)
+{
+    FILE *out = fmemopen(text, size, "w");
+
+    text[0] = 0;
+    if (!out)
+        return;
+    append_level(out, &place->levels[RUN]);
+    if (place->levels[RECOVERY].kind != PLACE_NONE) {
+        fputc('/', out);
+        append_level(out, &place->levels[RECOVERY]);
+    }
+    fclose(out);
+    text[size - 1] = 0;
+}
+
+static bool parse_level(struct place_level *level, const char **text)
+{
+    unsigned long long at, streams;
+    unsigned whole, subset;
+    char letter;
+    int length = 0;
+
+    if (sscanf(*text, "%c%zu:%n", &letter, &level->event, &length) < 2 || length == 0)
+        return false;
+    level->kind = letter == 'p'   ? PLACE_POWER
+                  : letter == 'k' ? PLACE_KILLED
+                  : letter == 'e' ? PLACE_SAVED
+                                  : PLACE_NONE;
+    *text += length;
+    while (sscanf(*text, "%llx=%x.%x.%llx%n", &at, &whole, &subset, &streams,
+                  &length) == 4) {
+        place_add(level, at, (struct px86_choice){whole, subset, streams});
+        *text += length;
+        if (**text != ',')
+            break;
+        ++*text;
+    }
+    return level->kind != PLACE_NONE;
+}
+
+bool place_parse(struct place *place, const char *text)
+{
+    *place = (struct place){0};
+    if (!parse_level(&place->levels[RUN], &text))
+        return false;
+    if (*text == '/') {
+        text++;
+        if (!parse_level(&place->levels[RECOVERY], &text))
+            return false;
+    }
+    return *text == 0;
+}
+
+/* The lines that are not as they were stored last. */
+static void note_level(const struct level *level, struct place_level *place)
+{
+    place->kind = level->kind;
+    place->event = level->event;
+    place->count = 0;
+    for (uint32_t i = 0; i < level->choice_count; i++) {
+        const struct choice *c = &level->choices[i];
+
+        if (c->chosen != UINT32_MAX && c->chosen + 1 < c->count)
+            place_add(place, c->at, level->contents[c->first + c->chosen].choice);
+    }
+}
+
+static void note_place(struct explorer *x, unsigned number)
+{
+    if (!x->place)
+        return;
+    note_level(&x->levels[RUN], &x->place->levels[RUN]);
+    x->place->levels[RECOVERY].kind = PLACE_NONE;
+    if (number == RECOVERY)
+        note_level(&x->levels[RECOVERY], &x->place->levels[RECOVERY]);
+}
+
+/* ---- States seen already --------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash)
+{
+    hash = (hash ^ hash >> 31) * 0x9e3779b97f4a7c15ull;
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_line(uint64_t at, const uint8_t *bytes)
+{
+    uint64_t hash = mix(at + 1);
+
+    for (unsigned i = 0; i < LINE_SIZE; i += 8) {
+        uint64_t word;
+
+        memcpy(&word, bytes + i, 8);
+        hash = mix(hash ^ word);
+    }
+    return hash;
+}
+
+static bool insert(uint64_t *table, uint64_t capacity, uint64_t key)
+{
+    uint64_t i = key & (capacity - 1);
+
+    for (; table[i] != 0; i = (i + 1) & (capacity - 1))
+        if (table[i] == key)
+            return false;
+    table[i] = key;
+    return true;
+}
+
+static void grow_seen(struct explorer *x)
+{
+    uint64_t capacity = x->seen_capacity ? x->seen_capacity * 2 : 4096;
+    uint64_t *table = check_memory(calloc(capacity, sizeof(*table)));
+
+    for (uint64_t i = 0; i < x->seen_capacity; i++)
+        if (x->seen[i] != 0)
+            insert(table, capacity, x->seen[i]);
+    free(x->seen);
+    x->seen = table;
+    x->seen_capacity = capacity;
+}
+
+static bool is_new(struct explorer *x, unsigned number)
+{
+    uint64_t key = mix(x->hash ^ mix(x->crash.running + 1) ^ mix(~x->crash.returned) ^
+                       (uint64_t)number << 63);
+
+    if (x->seen_count >= x->seen_capacity / 2)
+        grow_seen(x);
+    if (!insert(x->seen, x->seen_capacity, key ? key : 1))
+        return false;
+    x->seen_count++;
+    return true;
+}
+
+/* ---- Choices --------------------------------------------------------------------- */
+
+static void put_line(struct explorer *x, uint64_t at, const uint8_t *bytes)
+{
+    memcpy(x->subject->image + at, bytes, LINE_SIZE);
+    if (x->subject->shadow)
+        memcpy(x->subject->shadow + at, bytes, LINE_SIZE);
+}
+
+static void choose(struct explorer *x, struct level *level, uint32_t i, uint32_t chosen)
+{
+    struct choice *c = &level->choices[i];
+    const struct content *content = &level->contents[c->first + chosen];
+
+    if (c->chosen == chosen)
+        return;
+    x->hash ^= content->hash ^
+               (c->chosen == UINT32_MAX ? c->hash_before
+                                        : level->contents[c->first + c->chosen].hash);
+    put_line(x, c->at, content->bytes);
+    c->chosen = chosen;
+}
+
+static uint32_t last_of(const struct level *level, uint32_t i)
+{
+    return level->choices[i].count - 1;
+}
+
+static void choose_none(struct explorer *x, struct level *level)
+{
+    for (uint32_t i = 0; i < level->choice_count; i++)
+        choose(x, level, i, 0);
+}
+
+static void choose_all(struct explorer *x, struct level *level)
+{
+    for (uint32_t i = 0; i < level->choice_count; i++)
+        choose(x, level, i, last_of(level, i));
+}
+
+static void add_content(struct level *level, const struct px86_line *line,
+                        struct px86_choice choice)
+{
+    level->contents = grow(level->contents, level->content_count + 1,
+                           &level->content_capacity, sizeof(*level->contents));
+    struct content *content = &level->contents[level->content_count++];
+
+    content->choice = choice;
+    px86_compose(&level->px86, line, choice, content->bytes);
+    content->hash = hash_line(line->at, content->bytes);
+}
+
+static struct choice *begin_choice(struct explorer *x, struct level *level, uint32_t i)
+{
+    const struct px86_line *line = &level->px86.lines[i];
+
+    level->choices = grow(level->choices, level->choice_count + 1,
+                          &level->choice_capacity, sizeof(*level->choices));
+    struct choice *c = &level->choices[level->choice_count++];
+
+    *c = (struct choice){
+        .at = line->at, .line = i, .first = level->content_count, .chosen = UINT32_MAX};
+    memcpy(c->before, x->subject->image + c->at, LINE_SIZE);
+    c->hash_before = hash_line(c->at, c->before);
+    return c;
+}
+
+static void add_choice(struct explorer *x, struct level *level, uint32_t i,
+                       uint32_t max)
+{
+    const struct px86_line *line = &level->px86.lines[i];
+    struct choice *c = begin_choice(x, level, i);
+
+    level->scratch =
+        grow(level->scratch, max, &level->scratch_capacity, sizeof(*level->scratch));
+    c->count = px86_choices(&level->px86, line, level->scratch, max);
+    for (uint32_t j = 0; j < c->count; j++)
+        add_content(level, line, level->scratch[j]);
+}
+
+static uint64_t count_states(const struct px86 *px86)
+{
+    uint64_t product = 1;
+
+    for (uint32_t i = 0; i < px86->line_count; i++)
+        if (__builtin_mul_overflow(product, px86_count(px86, &px86->lines[i]),
+                                   &product))
+            return UINT64_MAX;
+    return product;
+}
+
+static bool is_as_in_image(const struct explorer *x, const struct px86_line *line)
+{
+    return line->first == PX86_NONE &&
+           memcmp(line->floor, x->subject->image + line->at, LINE_SIZE) == 0;
+}
+
+/* Lays out the choices of a point. Are they all that there are? */
+static bool begin_choices(struct explorer *x, struct level *level, uint64_t states)
+{
+    uint64_t budget =
+        level == &x->levels[RUN] ? x->options->budget : x->options->nested_budget;
+    const struct px86 *px86 = &level->px86;
+
+    level->choice_count = level->content_count = 0;
+    for (uint32_t i = 0; i < px86->line_count; i++) {
+        uint32_t count = px86_count(px86, &px86->lines[i]);
+
+        if (is_as_in_image(x, &px86->lines[i]))
+            continue;
+        if (states > budget && count > BOUNDED_CONTENTS)
+            count = BOUNDED_CONTENTS;
+        add_choice(x, level, i, count < 2 ? 2 : count);
+    }
+    return states <= budget;
+}
+
+static void end_choices(struct explorer *x, struct level *level)
+{
+    for (uint32_t i = 0; i < level->choice_count; i++) {
+        const struct choice *c = &level->choices[i];
+
+        if (c->chosen == UINT32_MAX)
+            continue;
+        x->hash ^= level->contents[c->first + c->chosen].hash ^ c->hash_before;
+        put_line(x, c->at, c->before);
+    }
+    level->choice_count = 0;
+}
+
+/* ---- Judging --------------------------------------------------------------------- */
+
+static void judge(struct explorer *x, unsigned number)
+{
+    x->count.judged++;
+    trace_clear(x->levels[number].trace);
+    x->subject->judge(x->subject->arg, &x->crash, x->levels[number].trace, &x->verdict);
+    if (x->verdict.kind != VERDICT_RIGHT)
+        note_place(x, number);
+    if (x->end != 0 && (x->count.judged & 63) == 0 && now() > x->end)
+        x->count.out_of_time = true;
+}
+
+static void visit_nested(struct explorer *x, bool was_killed);
+
+/* The bound on recursion is LEVELS: the states of recovery lead to no others. */
+static void visit(struct explorer *x, unsigned number)
+{
+    if (is_over(x) || !is_new(x, number))
+        return;
+    if (number == RUN)
+        x->count.states++;
+    else
+        x->count.nested++;
+    judge(x, number);
+    if (number == RUN && !is_over(x))
+        visit_nested(x, false);
+}
+
+/* ---- Strategies ------------------------------------------------------------------ */
+
+/* As an odometer. */
+static void visit_every(struct explorer *x, unsigned number)
+{
+    struct level *level = &x->levels[number];
+    uint32_t i = 0;
+
+    choose_none(x, level);
+    if (level->choice_count == 0)
+        visit(x, number);
+    while (i < level->choice_count && !is_over(x)) {
+        visit(x, number);
+        for (i = 0; i < level->choice_count; i++) {
+            if (level->choices[i].chosen < last_of(level, i)) {
+                choose(x, level, i, level->choices[i].chosen + 1);
+                break;
+            }
+            choose(x, level, i, 0);
+        }
+    }
+}
+
+/* One line in each of its ways, the others all as they are. */
+static void visit_one_line(struct explorer *x, unsigned number, uint32_t i)
+{
+    struct level *level = &x->levels[number];
+    uint32_t before = level->choices[i].chosen;
+
+    for (uint32_t chosen = 0; chosen <= last_of(level, i) && !is_over(x); chosen++) {
+        choose(x, level, i, chosen);
+        visit(x, number);
+    }
+    choose(x, level, i, before);
+}
+
+static void visit_each_line(struct explorer *x, unsigned number, uint64_t most)
+{
+    for (uint32_t i = 0; i < x->levels[number].choice_count && i < most; i++)
+        visit_one_line(x, number, i);
+}
+
+static void visit_pairs(struct explorer *x, unsigned number, uint64_t left)
+{
+    struct level *level = &x->levels[number];
+
+    for (uint32_t i = 0; i < level->choice_count; i++)
+        for (uint32_t j = 0; j < i && left > 0 && !is_over(x); j++, left--) {
+            choose_none(x, level);
+            choose(x, level, i, last_of(level, i));
+            choose(x, level, j, last_of(level, j));
+            visit(x, number);
+        }
+}
+
+static uint32_t random_below(struct explorer *x, uint32_t limit)
+{
+    x->random = x->random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(x->random >> 33) % limit;
+}
+
+/* Half of the random states favour the extremes of a line. */
+static void visit_random(struct explorer *x, unsigned number, uint64_t left)
+{
+    struct level *level = &x->levels[number];
+
+    for (; left > 0 && !is_over(x); left--) {
+        for (uint32_t i = 0; i < level->choice_count; i++) {
+            uint32_t chosen = random_below(x, level->choices[i].count);
+
+            if (left % 2)
+                chosen = chosen % 2 ? last_of(level, i) : 0;
+            choose(x, level, i, chosen);
+        }
+        visit(x, number);
+    }
+}
+
+/* Where a content is not among a line's, it is put there as one more. */
+static void choose_content(struct explorer *x, struct level *level, uint32_t i,
+                           struct px86_choice choice)
+{
+    struct choice *c = &level->choices[i];
+    const struct px86_line *line = &level->px86.lines[c->line];
+    struct content *content = &level->contents[c->first];
+
+    choose(x, level, i, last_of(level, i));
+    x->hash ^= content[c->chosen].hash;
+    content[0].choice = choice;
+    px86_compose(&level->px86, line, choice, content[0].bytes);
+    content[0].hash = hash_line(c->at, content[0].bytes);
+    x->hash ^= content[0].hash;
+    put_line(x, c->at, content[0].bytes);
+    c->chosen = 0;
+}
+
+static uint32_t first_store_after(const struct level *level, uint32_t event)
+{
+    uint32_t found = UINT32_MAX;
+
+    for (uint32_t i = 0; i < level->choice_count; i++) {
+        const struct px86_line *line = &level->px86.lines[level->choices[i].line];
+
+        for (uint32_t s = line->first; s != PX86_NONE; s = level->px86.stores[s].next)
+            if (level->px86.stores[s].event > event &&
+                level->px86.stores[s].event < found)
+                found = level->px86.stores[s].event;
+    }
+    return found;
+}
+
+/* As if stores arrived one by one, in their order. Ends with floors where they were. */
+static void visit_chain(struct explorer *x, unsigned number, uint64_t left)
+{
+    struct level *level = &x->levels[number];
+    uint32_t event = 0;
+
+    for (; left > 0 && event != UINT32_MAX && !is_over(x); left--) {
+        event = first_store_after(level, event);
+        for (uint32_t i = 0; i < level->choice_count; i++) {
+            const struct px86_line *line = &level->px86.lines[level->choices[i].line];
+
+            choose_content(x, level, i, px86_choice_before(&level->px86, line, event));
+        }
+        visit(x, number);
+    }
+    for (uint32_t i = 0; i < level->choice_count; i++)
+        choose_content(x, level, i, (struct px86_choice){0});
+}
+
+static void visit_some(struct explorer *x, unsigned number)
+{
+    uint64_t budget = number == RUN ? x->options->budget : x->options->nested_budget;
+    struct level *level = &x->levels[number];
+
+    choose_all(x, level);
+    visit(x, number);
+    choose_none(x, level);
+    visit(x, number);
+    visit_chain(x, number, budget / 8);
+    choose_none(x, level);
+    visit_each_line(x, number, budget / 64);
+    choose_all(x, level);
+    visit_each_line(x, number, budget / 64);
+    visit_pairs(x, number, budget / 4);
+    visit_random(x, number, budget / 4);
+}
+
+static void visit_eagerly(struct explorer *x, unsigned number, bool all_fit)
+{
+    if (all_fit)
+        visit_every(x, number);
+    else
+        visit_some(x, number);
+}
+
+static void visit_sampled(struct explorer *x, unsigned number, bool all_fit)
+{
+    (void)all_fit;
+    visit_some(x, number);
+}
+
+const struct strategy strategies[] = {
+    {"eager", "every state of a crash point, as far as the budget goes (default)",
+     visit_eagerly, false},
+    {"sampled", "extremes, single lines, pairs, and random states of each crash point",
+     visit_sampled, false},
+    {"eadr", "the caches are saved: everything stored is durable", visit_sampled, true},
+};
+const size_t strategy_count = sizeof(strategies) / sizeof(strategies[0]);
+
+const struct strategy *strategy_find(const char *name)
+{
+    for (size_t i = 0; i < strategy_count; i++)
+        if (strcmp(strategies[i].name, name) == 0)
+            return &strategies[i];
+    return NULL;
+}
+
+/* ---- Crash points ---------------------------------------------------------------- */
+
+static void count_point(struct explorer *x, unsigned number, uint64_t states,
+                        bool exact)
+{
+    if (number == RECOVERY) {
+        x->count.nested_points++;
+        x->count.exact_nested_points += exact;
+        return;
+    }
+    x->count.points++;
+    x->count.exact_points += exact;
+    if (__builtin_add_overflow(x->count.possible, states, &x->count.possible))
+        x->count.possible = UINT64_MAX;
+}
+
+static void visit_point(struct explorer *x, unsigned number, size_t event)
+{
+    const struct strategy *strategy = x->options->strategy;
+    struct level *level = &x->levels[number];
+
+    if (is_over(x))
+        return;
+    level->kind = PLACE_POWER;
+    level->event = event;
+    uint64_t states = count_states(&level->px86);
+    bool all_fit = begin_choices(x, level, states);
+
+    strategy->visit(x, number, all_fit);
+    end_choices(x, level);
+    count_point(x, number, states, all_fit && strategy->visit == visit_eagerly);
+}
+
+static bool is_crash_point(const struct px86 *px86, const struct trace_event *event)
+{
+    switch (event->kind) {
+    case TRACE_FENCE:
+        return px86_is_pending(px86, event->thread);
+    case TRACE_CLFLUSH:
+    case TRACE_END:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- Crashes in recovery --------------------------------------------------------- */
+
+static void visit_recovery(struct explorer *x)
+{
+    const struct trace *trace = x->levels[RUN].trace;
+    struct px86 *px86 = &x->levels[RECOVERY].px86;
+    bool dirty = false;
+
+    for (size_t i = 0; i < trace->count; i++) {
+        if (is_crash_point(px86, &trace->events[i]))
+            visit_point(x, RECOVERY, i);
+        px86_apply(px86, &trace->events[i], (uint32_t)i);
+        dirty = dirty || trace_is_store(&trace->events[i]);
+    }
+    if (dirty)
+        visit_point(x, RECOVERY, trace->count);
+}
+
+static void visit_nested(struct explorer *x, bool was_killed)
+{
+    struct level *recovery = &x->levels[RECOVERY];
+
+    if (x->options->nested_budget == 0)
+        return;
+    if (was_killed) {
+        px86_copy(&recovery->px86, &x->levels[RUN].px86);
+        px86_kill(&recovery->px86);
+    } else {
+        px86_reset(&recovery->px86);
+    }
+    visit_recovery(x);
+}
+
+/* The state is that in the image, everything that was stored: its base is what was
+ * durable. */
+static void visit_kill(struct explorer *x, size_t event)
+{
+    struct level *run = &x->levels[RUN];
+
+    if (is_over(x))
+        return;
+    run->kind = PLACE_KILLED;
+    run->event = event;
+    x->count.kills++;
+    begin_choices(x, run, UINT64_MAX);
+    choose_all(x, run);
+    bool is_first = is_new(x, RUN);
+
+    if (is_first)
+        judge(x, RUN);
+    end_choices(x, run);
+    if (is_first && !is_over(x))
+        visit_nested(x, true);
+}
+
+/* ---- Caches that are saved ------------------------------------------------------- */
+
+static void revert(struct explorer *x, const struct trace *trace)
+{
+    for (size_t i = trace->count; i-- > 0;) {
+        const struct trace_event *e = &trace->events[i];
+
+        if (!trace_is_store(e))
+            continue;
+        trace_store_piece(x->subject->image + e->at, e->before, e->size);
+        if (x->subject->shadow)
+            trace_store_piece(x->subject->shadow + e->at, e->before, e->size);
+    }
+}
+
+static void store(struct explorer *x, const struct trace_event *e)
+{
+    trace_store_piece(x->subject->image + e->at, e->after, e->size);
+    if (x->subject->shadow)
+        trace_store_piece(x->subject->shadow + e->at, e->after, e->size);
+}
+
+static void visit_saved(struct explorer *x, unsigned number, size_t event)
+{
+    x->levels[number].kind = PLACE_SAVED;
+    x->levels[number].event = event;
+    x->levels[number].choice_count = 0;
+    if (number == RUN) {
+        x->count.states++;
+        x->count.possible++;
+    } else {
+        x->count.nested++;
+    }
+    count_point(x, number, 0, true);
+    judge(x, number);
+}
+
+static void visit_saved_recovery(struct explorer *x)
+{
+    const struct trace *trace = x->levels[RUN].trace;
+
+    for (size_t i = 0; i < trace->count && !is_over(x); i++) {
+        if (!trace_is_store(&trace->events[i]))
+            continue;
+        store(x, &trace->events[i]);
+        visit_saved(x, RECOVERY, i);
+    }
+    revert(x, trace);
+}
+
+/* ---- The run --------------------------------------------------------------------- */
+
+static void note_mark(struct explorer *x, const struct trace_event *e)
+{
+    if (e->kind == TRACE_BEGIN) {
+        x->crash.running = e->at;
+    } else if (e->kind == TRACE_END) {
+        x->crash.running = NO_OPERATION;
+        x->crash.returned = e->at + 1;
+    }
+}
+
+static void run_saved_event(struct explorer *x, size_t i)
+{
+    const struct trace_event *e = &x->subject->trace->events[i];
+
+    note_mark(x, e);
+    if (trace_is_store(e))
+        store(x, e);
+    if (!trace_is_store(e) && e->kind != TRACE_END)
+        return;
+    visit_saved(x, RUN, i);
+    if (!is_over(x) && x->options->nested_budget > 0)
+        visit_saved_recovery(x);
+}
+
+static void run_event(struct explorer *x, size_t i)
+{
+    const struct trace_event *e = &x->subject->trace->events[i];
+
+    if (is_crash_point(&x->levels[RUN].px86, e))
+        visit_point(x, RUN, i);
+    px86_apply(&x->levels[RUN].px86, e, (uint32_t)i);
+    note_mark(x, e);
+    if (e->kind == TRACE_END)
+        visit_point(x, RUN, i + 1);
+    else if (x->options->kill && trace_ends_group(x->subject->trace, i))
+        visit_kill(x, i);
+}
+
+static void rewind_run(struct explorer *x)
+{
+    x->crash = (struct crash){NO_OPERATION, 0};
+    x->verdict = (struct verdict){0};
+    x->random = x->options->seed;
+    x->hash = 0;
+    for (unsigned i = 0; i < LEVELS; i++) {
+        px86_reset(&x->levels[i].px86);
+        x->levels[i].choice_count = 0;
+    }
+}
+
+static void run_cached(struct explorer *x)
+{
+    const struct trace *trace = x->subject->trace;
+
+    visit_point(x, RUN, 0);
+    for (size_t i = 0; i < trace->count && !is_over(x); i++)
+        run_event(x, i);
+    visit_point(x, RUN, trace->count);
+}
+
+static void run_saved(struct explorer *x)
+{
+    const struct trace *trace = x->subject->trace;
+
+    for (size_t i = 0; i < trace->count && !is_over(x); i++)
+        run_saved_event(x, i);
+    revert(x, trace);
+}
+
+void explorer_run(struct explorer *x, struct explore_count *count, struct place *place,
+                  struct verdict *verdict)
+{
+    rewind_run(x);
+    x->count = (struct explore_count){0};
+    x->end = x->options->seconds > 0 ? now() + x->options->seconds : 0;
+    x->place = place;
+    if (x->options->strategy->saves_caches)
+        run_saved(x);
+    else
+        run_cached(x);
+    x->place = NULL;
+    x->end = 0;
+    *verdict = x->verdict;
+    *count = x->count;
+}
+
+/* ---- Replaying ------------------------------------------------------------------- */
+
+static const struct place_line *line_of_place(const struct place_level *place,
+                                              uint64_t at)
+{
+    for (size_t i = 0; i < place->count; i++)
+        if (place->lines[i].at == at)
+            return &place->lines[i];
+    return NULL;
+}
+
+static struct px86_choice choice_of_place(const struct px86 *px86,
+                                          const struct px86_line *line,
+                                          const struct place_level *place)
+{
+    const struct place_line *named = line_of_place(place, line->at);
+
+    return named ? named->choice : px86_choice_before(px86, line, UINT32_MAX);
+}
+
+/* Each line gets the one content that the place has of it. */
+static bool choose_place(struct explorer *x, struct level *level,
+                         const struct place_level *place)
+{
+    size_t found = 0;
+
+    level->choice_count = level->content_count = 0;
+    for (uint32_t i = 0; i < level->px86.line_count; i++) {
+        const struct px86_line *line = &level->px86.lines[i];
+        struct px86_choice choice = choice_of_place(&level->px86, line, place);
+
+        if (!px86_is_choice(&level->px86, line, choice))
+            return false;
+        found += line_of_place(place, line->at) != NULL;
+        struct choice *c = begin_choice(x, level, i);
+
+        c->count = 1;
+        add_content(level, line, choice);
+        choose(x, level, level->choice_count - 1, 0);
+    }
+    return found == place->count;
+}
+
+struct account_scope {
+    struct account *account;
+    const struct trace *run;
+    const struct trace *trace; /* of the level */
+    unsigned level;
+};
+
+static void add_entry(void *arg, const struct px86_store *stored, bool included)
+{
+    const struct account_scope *scope = arg;
+    struct account *account = scope->account;
+
+    bool is_of_run = stored->thread == 0; /* that was killed */
+
+    if (account->count == account->capacity) {
+        account->capacity = account->capacity * 2 + 64;
+        account->entries = check_memory(
+            realloc(account->entries, account->capacity * sizeof(*account->entries)));
+    }
+    account->entries[account->count++] = (struct account_entry){
+        is_of_run ? scope->run->events[stored->event]
+                  : scope->trace->events[stored->event],
+        stored->event, is_of_run ? RUN : scope->level, !included};
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct account_entry *first = a, *second = b;
+
+    if (first->level != second->level)
+        return first->level < second->level ? -1 : 1;
+    return first->index < second->index ? -1 : first->index > second->index;
+}
+
+static void account_for(struct explorer *x, unsigned number,
+                        const struct place_level *place, struct account *account)
+{
+    const struct px86 *px86 = &x->levels[number].px86;
+    struct account_scope scope = {
+        account, x->subject->trace,
+        number == RUN ? x->subject->trace : x->levels[RUN].trace, number};
+
+    if (!account || place->kind != PLACE_POWER)
+        return;
+    for (uint32_t i = 0; i < px86->line_count; i++)
+        px86_visit(px86, &px86->lines[i], choice_of_place(px86, &px86->lines[i], place),
+                   add_entry, &scope);
+    if (account->count > 0)
+        qsort(account->entries, account->count, sizeof(*account->entries),
+              compare_entries);
+}
+
+void account_finish(struct account *account)
+{
+    free(account->entries);
+    *account = (struct account){0};
+}
+
+/* Applies what is before the crash. False if the trace is shorter. */
+static bool advance(struct explorer *x, unsigned number, const struct trace *trace,
+                    const struct place_level *place)
+{
+    size_t end = place->kind == PLACE_POWER ? place->event : place->event + 1;
+
+    if (end > trace->count)
+        return false;
+    for (size_t i = 0; i < end; i++) {
+        px86_apply(&x->levels[number].px86, &trace->events[i], (uint32_t)i);
+        if (number == RUN)
+            note_mark(x, &trace->events[i]);
+    }
+    return true;
+}
+
+static bool replay_level(struct explorer *x, unsigned number, const struct trace *trace,
+                         const struct place *place, struct account *account)
+{
+    static const struct place_level everything;
+    const struct place_level *level = &place->levels[number];
+
+    if (!advance(x, number, trace, level))
+        return false;
+    bool exists = choose_place(x, &x->levels[number],
+                               level->kind == PLACE_POWER ? level : &everything);
+
+    if (exists) {
+        account_for(x, number, level, account);
+        judge(x, number);
+    }
+    return exists;
+}
+
+static bool replay_recovery(struct explorer *x, const struct place *place,
+                            struct account *account)
+{
+    struct px86 *px86 = &x->levels[RECOVERY].px86;
+
+    if (place->levels[RUN].kind == PLACE_KILLED) {
+        end_choices(x, &x->levels[RUN]);
+        px86_copy(px86, &x->levels[RUN].px86);
+        px86_kill(px86);
+    }
+    bool exists = replay_level(x, RECOVERY, x->levels[RUN].trace, place, account);
+
+    end_choices(x, &x->levels[RECOVERY]);
+    return exists;
+}
+
+bool explorer_replay(struct explorer *x, const struct place *place, struct crash *crash,
+                     struct verdict *verdict, struct account *account)
+{
+    rewind_run(x);
+    bool exists = replay_level(x, RUN, x->subject->trace, place, account);
+
+    if (exists && place->levels[RECOVERY].kind != PLACE_NONE) {
+        x->verdict = (struct verdict){0};
+        exists = replay_recovery(x, place, account);
+    }
+    end_choices(x, &x->levels[RUN]);
+    if (account)
+        account->recovery = x->levels[RUN].trace;
+    if (crash)
+        *crash = x->crash;
+    *verdict = x->verdict;
+    return exists;
+}
+
+/* ---- Shrinking ------------------------------------------------------------------- */
+
+static bool is_still_wrong(struct explorer *x, const struct place *place)
+{
+    struct verdict verdict;
+
+    return explorer_replay(x, place, NULL, &verdict, NULL) &&
+           verdict.kind == VERDICT_WRONG;
+}
+
+static void remove_line(struct place_level *level, size_t i)
+{
+    level->count--;
+    memmove(&level->lines[i], &level->lines[i + 1],
+            (level->count - i) * sizeof(level->lines[0]));
+}
+
+/* Lines that need not lose anything do not. */
+static void shrink_lines(struct explorer *x, struct place *place, unsigned number)
+{
+    struct place smaller = {0};
+
+    for (size_t i = place->levels[number].count; i-- > 0;) {
+        place_copy(&smaller, place);
+        remove_line(&smaller.levels[number], i);
+        if (is_still_wrong(x, &smaller))
+            place_copy(place, &smaller);
+    }
+    place_finish(&smaller);
+}
+
+/* The choice with one group, or one stream, more. Which stream: the oldest that is
+ * missing, not among `tried`. */
+static bool add_one(struct px86_choice *choice, unsigned step)
+{
+    if (step == 0) {
+        *choice = (struct px86_choice){choice->whole + 1, 0, choice->streams};
+        return true;
+    }
+    uint64_t bit = (uint64_t)1 << (step - 1);
+
+    if (choice->streams & bit)
+        return false;
+    choice->streams |= bit;
+    return true;
+}
+
+static void shrink_line(struct explorer *x, struct place *place, unsigned number,
+                        size_t i)
+{
+    struct place smaller = {0};
+
+    for (unsigned step = 0; step <= 64; step++) {
+        place_copy(&smaller, place);
+        while (add_one(&smaller.levels[number].lines[i].choice, step) &&
+               is_still_wrong(x, &smaller))
+            place_copy(place, &smaller);
+    }
+    place_finish(&smaller);
+}
+
+void explorer_shrink(struct explorer *x, struct place *place)
+{
+    for (unsigned number = 0; number < LEVELS; number++)
+        if (place->levels[number].kind == PLACE_POWER)
+            shrink_lines(x, place, number);
+    for (unsigned number = 0; number < LEVELS; number++)
+        for (size_t i = 0; i < place->levels[number].count; i++)
+            shrink_line(x, place, number, i);
+}
+
+/* ---- Life ------------------------------------------------------------------------ */
+
+struct explorer *explorer_create(const struct subject *subject,
+                                 const struct explore_options *options)
+{
+    struct explorer *x = calloc(1, sizeof(*x));
+
+    if (!x)
+        return NULL;
+    x->subject = subject;
+    x->options = options;
+    for (unsigned i = 0; i < LEVELS; i++) {
+        x->levels[i].trace = trace_create(RECOVERY_EVENTS_MAX);
+        if (!x->levels[i].trace ||
+            px86_init(&x->levels[i].px86, subject->image, subject->size) < 0) {
+            explorer_destroy(x);
+            return NULL;
+        }
+    }
+    return x;
+}
+
+void explorer_destroy(struct explorer *x)
+{
+    if (!x)
+        return;
+    for (unsigned i = 0; i < LEVELS; i++) {
+        px86_finish(&x->levels[i].px86);
+        trace_destroy(x->levels[i].trace);
+        free(x->levels[i].choices);
+        free(x->levels[i].contents);
+        free(x->levels[i].scratch);
+    }
+    free(x->seen);
+    free(x);
+}

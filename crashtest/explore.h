@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * explore.h - crashes a traced run at every point where it matters, in every way the
+ * model allows, and has each state judged in place.
+ *
+ * Crash points are before each fence that has something to wait for, before each
+ * clflush, and before and after the return of each operation: what can be lost in
+ * between can also be lost at the next of them. Besides, the process is killed after
+ * every store: recovery runs on what the caches hold, and the power fails during it or
+ * after. A power failure during the recovery from a power failure is explored, too.
+ *
+ *   program:seed:p123:1c0=2.0.0            a crash has a name: the power fails before
+ *   program:seed:k123:                     event 123 of the trace, or the process is
+ *   program:seed:p123:/p7:1c0=0.3.0        killed after it; what the lines hold that
+ *                                          did not reach PM whole; then the same of
+ *                                          recovery
+ */
+#ifndef CRASHTEST_EXPLORE_H
+#define CRASHTEST_EXPLORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "crashtest/px86.h"
+#include "crashtest/trace.h"
+
+#define NO_OPERATION UINT64_MAX
+
+/* What was going on when it crashed. */
+struct crash {
+    uint64_t running;  /* number of the operation, or NO_OPERATION */
+    uint64_t returned; /* how many had returned */
+};
+
+enum verdict_kind {
+    VERDICT_RIGHT,
+    VERDICT_WRONG,     /* a state that must not be */
+    VERDICT_CANNOT_SAY /* the judge does not work: there is no point in going on */
+};
+
+struct verdict {
+    enum verdict_kind kind;
+    const char *step;  /* what was being done: "recovery", "check" */
+    char message[512]; /* what was wrong, as a sentence without its end */
+};
+
+/*
+ * Recovers `image`, which has the state after a crash, and checks it. Adds what
+ * recovery does to `recovery`, and takes back everything.
+ */
+typedef void judge_fn(void *arg, const struct crash *crash, struct trace *recovery,
+                      struct verdict *verdict);
+
+struct subject {
+    uint8_t *image;  /* what was durable before `trace`; as it was, afterwards */
+    uint8_t *shadow; /* changed as `image` is; NULL: none */
+    uint64_t size;   /* a multiple of pages */
+    const struct trace *trace;
+    judge_fn *judge;
+    void *arg;
+};
+
+struct explore_options {
+    const struct strategy *strategy;
+    uint64_t budget;        /* states per crash point: up to here every one */
+    uint64_t nested_budget; /* the same, for crashes in recovery; 0: none */
+    bool kill;
+    uint64_t seed;
+    double seconds; /* then it ends; 0: never */
+};
+
+/* What happened to be explored. */
+struct explore_count {
+    uint64_t points;       /* of the run */
+    uint64_t exact_points; /* those of which every state was seen */
+    uint64_t kills;
+    uint64_t states;   /* different ones, of the run */
+    uint64_t possible; /* as far as they can be counted: saturates at UINT64_MAX */
+    uint64_t nested;   /* different ones, of recovery */
+    uint64_t nested_points, exact_nested_points;
+    uint64_t judged; /* how often recovery was run */
+    bool out_of_time;
+};
+
+/* What each line that is not as it was stored last had when the power failed. */
+struct place_line {
+    uint64_t at;
+    struct px86_choice choice;
+};
+
+enum place_kind {
+    PLACE_NONE,
+    PLACE_POWER,  /* fails before the event */
+    PLACE_KILLED, /* after the event */
+    PLACE_SAVED   /* the power fails after the event, but caches are saved */
+};
+
+struct place_level {
+    enum place_kind kind;
+    size_t event;
+    struct place_line *lines;
+    size_t count, capacity;
+};
+
+/* A crash: of the run, and perhaps of the recovery from it. */
+struct place {
+    struct place_level levels[2];
+};
+
+void place_finish(struct place *place);
+void place_copy(struct place *to, const struct place *from);
+/* The part of the name after program and seed. */
+void place_print(const struct place *place, char *text, size_t size);
+/* False if it is no name. */
+bool place_parse(struct place *place, const char *text);
+
+/* A store that the crash might have lost, in the order of the trace. */
+struct account_entry {
+    struct trace_event event;
+    size_t index; /* in its trace */
+    unsigned level;
+    bool lost;
+};
+
+/* What became of what was not durable. */
+struct account {
+    struct account_entry *entries;
+    size_t count, capacity;
+    struct trace *recovery; /* of the run's crash, for nested ones; of the explorer */
+};
+void account_finish(struct account *account);
+
+struct explorer;
+
+/* NULL: no memory. Both must stay as they are. */
+struct explorer *explorer_create(const struct subject *subject,
+                                 const struct explore_options *options);
+void explorer_destroy(struct explorer *explorer);
+
+/* Explores until a state is not right; `place` and `verdict` are then that. */
+void explorer_run(struct explorer *explorer, struct explore_count *count,
+                  struct place *place, struct verdict *verdict);
+
+/*
+ * Has the state of `place` judged. False if there is no such state. `account` may be
+ * NULL.
+ */
+bool explorer_replay(struct explorer *explorer, const struct place *place,
+                     struct crash *crash, struct verdict *verdict,
+                     struct account *account);
+
+/* Loses as little as possible for the state to be still wrong. */
+void explorer_shrink(struct explorer *explorer, struct place *place);
+
+/* How the states of a crash point are chosen. */
+struct strategy {
+    const char *name;
+    const char *what; /* for --help */
+    void (*visit)(struct explorer *explorer, unsigned level, bool all_fit);
+    bool saves_caches; /* eADR: points are stores, and have one state */
+};
+extern const struct strategy strategies[];
+extern const size_t strategy_count;
+const struct strategy *strategy_find(const char *name); /* or NULL */
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/guard.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "crashtest/runtime/record.h"
+#include "include/crashtest.h"
+
+#define STACK_SIZE ((size_t)64 << 10)
+#define TICK_S 2
+#define TICKS_MAX 5 /* of processor time, for functions that neither load nor store */
+
+static struct {
+    sigjmp_buf back;
+    volatile bool is_active;
+    struct guard_report *report;
+    uint64_t calls;
+    uint64_t calls_at_tick;
+    int ticks;
+    char message[400];
+} guard;
+
+static void leave(enum guard_end end)
+{
+    guard.is_active = false;
+    guard.report->end = end;
+    siglongjmp(guard.back, 1);
+}
+
+static void on_hang(void)
+{
+    recorder.hooks_left = UINT64_MAX;
+    if (guard.is_active)
+        leave(GUARD_HUNG);
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (!guard.is_active) {
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    guard.report->signal = number;
+    guard.report->address = (uintptr_t)info->si_addr;
+    leave(GUARD_CRASHED);
+}
+
+static void on_tick(int number)
+{
+    (void)number;
+    if (guard.calls != guard.calls_at_tick)
+        guard.ticks = 0;
+    guard.calls_at_tick = guard.calls;
+    if (guard.is_active && guard.ticks++ >= TICKS_MAX)
+        leave(GUARD_HUNG);
+}
+
+/* exit() of libc itself, as in err(), cannot be left: the process ends. */
+static void on_exit_of_program(void)
+{
+    if (!guard.is_active)
+        return;
+    fputs("crashtest: the program has exited in recover, check or use; "
+          "they must return\n",
+          stderr);
+    _exit(2);
+}
+
+__attribute__((visibility("default"), noreturn)) void exit(int status);
+
+void exit(int status)
+{
+    void *next = dlsym(RTLD_NEXT, "exit");
+    void (*next_exit)(int);
+
+    if (guard.is_active) {
+        guard.report->result = status;
+        leave(GUARD_EXITED);
+    }
+    memcpy(&next_exit, &next, sizeof(next_exit));
+    next_exit(status);
+    __builtin_unreachable();
+}
+
+static int use_own_stack(void)
+{
+    stack_t stack = {.ss_sp = malloc(STACK_SIZE), .ss_size = STACK_SIZE};
+
+    if (!stack.ss_sp)
+        return -ENOMEM;
+    return sigaltstack(&stack, NULL) < 0 ? -errno : 0;
+}
+
+void guard_init_child(void)
+{
+    struct itimerval tick = {{TICK_S, 0}, {TICK_S, 0}};
+
+    setitimer(ITIMER_VIRTUAL, &tick, NULL);
+}
+
+int guard_init(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+    struct sigaction action = {.sa_sigaction = on_signal,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    struct sigaction tick = {.sa_handler = on_tick, .sa_flags = SA_NODEFER};
+    int result = use_own_stack();
+
+    for (size_t i = 0; result == 0 && i < sizeof(signals) / sizeof(signals[0]); i++)
+        if (sigaction(signals[i], &action, NULL) < 0)
+            result = -errno;
+    if (result == 0 && sigaction(SIGVTALRM, &tick, NULL) < 0)
+        result = -errno;
+    if (result == 0 && atexit(on_exit_of_program) != 0)
+        result = -ENOMEM;
+    recorder.on_hang = on_hang;
+    guard_init_child();
+    return result;
+}
+
+void guard_call(guard_fn *function, void *arg, uint64_t hooks_max,
+                struct guard_report *report)
+{
+    uint32_t depth = record_depth();
+
+    report->end = GUARD_RETURNED;
+    report->message[0] = 0;
+    guard.report = report;
+    guard.message[0] = 0;
+    guard.calls++;
+    recorder.hooks_left = hooks_max;
+    if (sigsetjmp(guard.back, 0) == 0) {
+        guard.is_active = true;
+        report->result = function(arg);
+    }
+    guard.is_active = false;
+    recorder.hooks_left = UINT64_MAX;
+    record_set_depth(depth);
+    if (guard.message[0])
+        memcpy(report->message, guard.message, sizeof(report->message));
+}
+
+int crashtest_fail(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(guard.message, sizeof(guard.message), format, args);
+    va_end(args);
+    return -1;
+}
+
+bool guard_succeeded(const struct guard_report *report)
+{
+    return report->end == GUARD_RETURNED && report->result == 0;
+}
+
+static void describe_crash(const struct guard_report *report, char *text, size_t size)
+{
+    uint64_t offset = report->address - (uintptr_t)recorder.base;
+
+    if (report->signal == SIGABRT)
+        snprintf(text, size, "aborts (abort() or a failed assert())");
+    else if (report->signal != SIGSEGV && report->signal != SIGBUS)
+        snprintf(text, size, "crashes: %s", strsignal(report->signal));
+    else if (offset < recorder.size)
+        snprintf(text, size, "crashes: %s at offset 0x%llx of PM",
+                 strsignal(report->signal), (unsigned long long)offset);
+    else
+        snprintf(text, size, "crashes: %s at address 0x%llx", strsignal(report->signal),
+                 (unsigned long long)report->address);
+}
+
+void guard_describe(const struct guard_report *report, char *text, size_t size)
+{
+    switch (report->end) {
+    case GUARD_CRASHED:
+        describe_crash(report, text, size);
+        return;
+    case GUARD_HUNG:
+        snprintf(text, size, "does not end");
+        return;
+    case GUARD_EXITED:
+        snprintf(text, size, "calls exit(%d)", report->result);
+        return;
+    case GUARD_RETURNED:
+        break;
+    }
+    if (report->message[0])
+        snprintf(text, size, "fails: %s", report->message);
+    else
+        snprintf(text, size, "returns %d", report->result);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * oracle.h - the judge of a user's program: recovers a state and checks it with the
+ * program's own functions, in this process, or, where their stores cannot be taken back
+ * one by one, in a child.
+ */
+#ifndef CRASHTEST_ORACLE_H
+#define CRASHTEST_ORACLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "crashtest/explore.h"
+#include "include/crashtest.h"
+
+struct oracle {
+    const struct crashtest_program *program;
+    struct crashtest_pm pm;
+    const char *const *operations; /* ends with NULL */
+    const struct subject *subject;
+    uint64_t hooks_max;     /* of one call */
+    bool in_child;          /* each state is judged in a child */
+    bool found_unseen;      /* stores that no hook saw: `in_child` from then on */
+    struct trace *after;    /* of what comes after recovery */
+    struct verdict *shared; /* with children */
+    uint64_t judged;
+};
+
+/* 0 or a negative errno. The rest is set before. */
+int oracle_init(struct oracle *oracle);
+void oracle_finish(struct oracle *oracle);
+
+judge_fn oracle_judge; /* `arg` is the oracle */
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * intrinsics.h - included before every file that crashtest-cc compiles: flushes, fences
+ * and non-temporal stores become visible. The intrinsics of <immintrin.h> are inline
+ * functions around these builtins.
+ */
+#ifndef CRASHTEST_INTRINSICS_H
+#define CRASHTEST_INTRINSICS_H
+
+#define CRASHTEST 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void crashtest_hook_flush(const void *address);
+void crashtest_hook_clflush(const void *address);
+void crashtest_hook_fence(void);
+void crashtest_hook_stream(const void *address, unsigned long size);
+void crashtest_hook_store_whole(void *dst, const void *src, unsigned long size);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* Flushes need not be done: only the model's caches matter. */
+#define __builtin_ia32_clwb(p) crashtest_hook_flush(p)
+#define __builtin_ia32_clflushopt(p) crashtest_hook_flush(p)
+#define __builtin_ia32_clflush(p) crashtest_hook_clflush(p)
+#define __builtin_ia32_sfence() crashtest_hook_fence()
+#define __builtin_ia32_mfence() crashtest_hook_fence()
+
+#define CRASHTEST_STREAM(builtin, p, ...)                                              \
+    (crashtest_hook_stream((p), sizeof(*(p))), builtin((p), __VA_ARGS__))
+
+#define __builtin_ia32_movnti(p, v) CRASHTEST_STREAM(__builtin_ia32_movnti, p, v)
+#define __builtin_ia32_movnti64(p, v) CRASHTEST_STREAM(__builtin_ia32_movnti64, p, v)
+#define __builtin_ia32_movntq(p, v) CRASHTEST_STREAM(__builtin_ia32_movntq, p, v)
+#define __builtin_ia32_movntdq(p, v) CRASHTEST_STREAM(__builtin_ia32_movntdq, p, v)
+#define __builtin_ia32_movntdq256(p, v)                                                \
+    CRASHTEST_STREAM(__builtin_ia32_movntdq256, p, v)
+#define __builtin_ia32_movntdq512(p, v)                                                \
+    CRASHTEST_STREAM(__builtin_ia32_movntdq512, p, v)
+
+/* These point to the first number of a vector. */
+#define CRASHTEST_STREAM_VECTOR(builtin, p, v)                                         \
+    (crashtest_hook_stream((p), sizeof(v)), builtin((p), (v)))
+
+#define __builtin_ia32_movntps(p, v)                                                   \
+    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntps, p, v)
+#define __builtin_ia32_movntpd(p, v)                                                   \
+    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntpd, p, v)
+#define __builtin_ia32_movntps256(p, v)                                                \
+    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntps256, p, v)
+#define __builtin_ia32_movntpd256(p, v)                                                \
+    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntpd256, p, v)
+#define __builtin_ia32_movntps512(p, v)                                                \
+    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntps512, p, v)
+#define __builtin_ia32_movntpd512(p, v)                                                \
+    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntpd512, p, v)
+
+#define CRASHTEST_STORE_WHOLE(type, p, v)                                              \
+    __extension__({                                                                    \
+        type crashtest_value = (v);                                                    \
+        crashtest_hook_store_whole((p), &crashtest_value, sizeof(type));               \
+    })
+
+#define __builtin_ia32_directstoreu_u32(p, v) CRASHTEST_STORE_WHOLE(unsigned, p, v)
+#define __builtin_ia32_directstoreu_u64(p, v)                                          \
+    CRASHTEST_STORE_WHOLE(unsigned long long, p, v)
+#define __builtin_ia32_movdir64b(p, q) crashtest_hook_store_whole((p), (q), 64)
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/runtime/record.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+struct recorder recorder = {.hooks_left = UINT64_MAX};
+
+#define DEPTH_MAX 256
+
+static __thread struct {
+    uint32_t id;
+    uint32_t depth;
+    const void *callers[DEPTH_MAX]; /* the innermost ones, as a ring */
+    const uint8_t *address;         /* of the pending store; size 0: none */
+    size_t size;
+    uint8_t kind;
+    bool joined;
+    const void *pc;
+} self;
+
+#define ALIASES_MAX 16
+
+static struct {
+    dev_t device;
+    ino_t inode;
+    uint32_t threads;
+    bool is_locked;
+    uint32_t alias_count;
+    struct alias {
+        const uint8_t *address;
+        size_t size;
+        uint64_t offset;
+    } aliases[ALIASES_MAX];
+} pm;
+
+static void lock(void)
+{
+    while (__atomic_test_and_set(&pm.is_locked, __ATOMIC_ACQUIRE))
+        __builtin_ia32_pause();
+}
+
+static void unlock(void)
+{
+    __atomic_clear(&pm.is_locked, __ATOMIC_RELEASE);
+}
+
+/* ---- Where PM is ----------------------------------------------------------------- */
+
+void record_pm(int fd, uint8_t *base, uint64_t size, uint8_t *shadow)
+{
+    struct stat status;
+
+    recorder.base = base;
+    recorder.size = size;
+    recorder.shadow = shadow;
+    if (fstat(fd, &status) == 0) {
+        pm.device = status.st_dev;
+        pm.inode = status.st_ino;
+    }
+}
+
+bool record_is_pm_file(int fd)
+{
+    struct stat status;
+
+    return recorder.base && fstat(fd, &status) == 0 && status.st_dev == pm.device &&
+           status.st_ino == pm.inode;
+}
+
+void record_add_alias(void *address, size_t size, uint64_t offset)
+{
+    if (pm.alias_count < ALIASES_MAX)
+        pm.aliases[pm.alias_count++] = (struct alias){address, size, offset};
+}
+
+void record_remove_alias(const void *address, size_t size)
+{
+    const uint8_t *start = address;
+
+    for (uint32_t i = pm.alias_count; i-- > 0;)
+        if (start <= pm.aliases[i].address && pm.aliases[i].address < start + size)
+            pm.aliases[i] = pm.aliases[--pm.alias_count];
+}
+
+void record_forget_aliases(void)
+{
+    pm.alias_count = 0;
+}
+
+static bool clip(uint64_t start, uint64_t limit, size_t *size)
+{
+    if (start >= limit)
+        return false;
+    if (*size > limit - start)
+        *size = limit - start;
+    return true;
+}
+
+static bool find_alias(const uint8_t *address, size_t *size, uint64_t *offset)
+{
+    for (uint32_t i = 0; i < pm.alias_count; i++) {
+        const struct alias *alias = &pm.aliases[i];
+        uint64_t start = (uint64_t)(address - alias->address);
+
+        if (clip(start, alias->size, size)) {
+            *offset = alias->offset + start;
+            return clip(*offset, recorder.size, size);
+        }
+    }
+    return false;
+}
+
+bool record_find(const void *address, size_t *size, uint64_t *offset)
+{
+    const uint8_t *start = address;
+
+    *offset = (uint64_t)(start - recorder.base);
+    if (clip(*offset, recorder.size, size))
+        return true;
+    return pm.alias_count > 0 && find_alias(start, size, offset);
+}
+
+/* ---- Events ---------------------------------------------------------------------- */
+
+void record_enter(const void *pc)
+{
+    self.callers[self.depth++ % DEPTH_MAX] = pc;
+}
+
+void record_leave(void)
+{
+    self.depth--;
+}
+
+uint32_t record_depth(void)
+{
+    return self.depth;
+}
+
+void record_set_depth(uint32_t depth)
+{
+    self.depth = depth;
+}
+
+static uint32_t thread_id(void)
+{
+    if (self.id == 0)
+        self.id = __atomic_add_fetch(&pm.threads, 1, __ATOMIC_RELAXED);
+    return self.id;
+}
+
+static struct trace_event *add(enum trace_kind kind, const void *pc)
+{
+    struct trace_event *event = trace_add(recorder.trace, kind);
+
+    event->thread = thread_id();
+    event->frames[0] = (uintptr_t)pc;
+    for (uint32_t i = 1; i < TRACE_FRAMES && i <= self.depth; i++)
+        event->frames[i] = (uintptr_t)self.callers[(self.depth - i) % DEPTH_MAX];
+    return event;
+}
+
+static void add_piece(struct trace_event like, enum trace_kind kind, const void *pc)
+{
+    const uint8_t *memory = recorder.base + like.at;
+    uint8_t *shadow = recorder.shadow + like.at;
+    uint64_t before = trace_load_piece(shadow, like.size);
+    uint64_t after = trace_load_piece(memory, like.size);
+
+    if (before == after && kind == TRACE_STORE)
+        return; /* without effect in the cache, whatever was stored before */
+    struct trace_event *event = add(kind, pc);
+
+    event->at = like.at;
+    event->size = like.size;
+    event->group = like.group;
+    event->joined = like.joined;
+    event->unseen = like.unseen;
+    event->before = before;
+    event->after = after;
+    trace_store_piece(shadow, after, like.size);
+}
+
+static void add_pieces(struct trace_event like, size_t size, enum trace_kind kind,
+                       const void *pc)
+{
+    like.group = recorder.trace->groups++;
+    while (size > 0) {
+        like.size = trace_piece_at(like.at, size);
+        add_piece(like, kind, pc);
+        like.at += like.size;
+        size -= like.size;
+    }
+}
+
+static void complete_pending(void)
+{
+    struct trace_event like = {.joined = self.joined};
+    size_t size = self.size;
+
+    self.size = 0;
+    if (recorder.trace && record_find(self.address, &size, &like.at)) {
+        lock();
+        add_pieces(like, size, self.kind, self.pc);
+        unlock();
+    }
+}
+
+static void count_hook(void)
+{
+    if (--recorder.hooks_left == 0 && recorder.on_hang)
+        recorder.on_hang();
+}
+
+void record_settle(void)
+{
+    count_hook();
+    if (self.size > 0)
+        complete_pending();
+}
+
+void record_store(const void *address, size_t size, enum trace_kind kind, bool joined,
+                  const void *pc)
+{
+    uint64_t offset;
+
+    record_settle();
+    if (!recorder.trace || !record_find(address, &size, &offset))
+        return;
+    self.address = address;
+    self.size = size;
+    self.kind = (uint8_t)kind;
+    self.joined = joined;
+    self.pc = pc;
+}
+
+/* ---- What the hooks do not see --------------------------------------------------- */
+
+/* Words of a line that differ, in no order. */
+static void catch_up_line(uint64_t at, const void *pc)
+{
+    struct trace_event like = {.unseen = true, .group = recorder.trace->groups++};
+
+    for (like.at = at; like.at < at + LINE_SIZE; like.at += 8) {
+        if (memcmp(recorder.base + like.at, recorder.shadow + like.at, 8) == 0)
+            continue;
+        if (recorder.unseen++ == 0)
+            recorder.unseen_at = like.at;
+        like.size = 8;
+        add_piece(like, TRACE_STORE, pc);
+    }
+}
+
+static void catch_up(uint64_t start, uint64_t end, const void *pc)
+{
+    for (uint64_t at = start; at < end; at += LINE_SIZE)
+        if (memcmp(recorder.base + at, recorder.shadow + at, LINE_SIZE) != 0)
+            catch_up_line(at, pc);
+}
+
+static void catch_up_all(const void *pc)
+{
+    const uint64_t step = 4096;
+
+    for (uint64_t at = 0; at < recorder.size; at += step)
+        if (memcmp(recorder.base + at, recorder.shadow + at, step) != 0)
+            catch_up(at, at + step, pc);
+}
+
+/* ---- Flushes, fences, marks ------------------------------------------------------ */
+
+void record_flush(const void *address, size_t size, enum trace_kind kind,
+                  const void *pc)
+{
+    uint64_t offset;
+
+    record_settle();
+    if (size == 0 || !recorder.trace || !record_find(address, &size, &offset))
+        return;
+    uint64_t end = (offset + size + LINE_SIZE - 1) & ~(uint64_t)(LINE_SIZE - 1);
+
+    offset &= ~(uint64_t)(LINE_SIZE - 1);
+    lock();
+    if (recorder.catch_up)
+        catch_up(offset, end, pc);
+    for (; offset < end; offset += LINE_SIZE)
+        add(kind, pc)->at = offset;
+    unlock();
+}
+
+void record_fence(const void *pc)
+{
+    record_settle();
+    if (!recorder.trace)
+        return;
+    lock();
+    if (recorder.catch_up)
+        catch_up_all(pc);
+    add(TRACE_FENCE, pc);
+    unlock();
+}
+
+void record_look_for_unseen(void)
+{
+    record_settle();
+    if (!recorder.trace)
+        return;
+    lock();
+    catch_up_all(CALLER);
+    unlock();
+}
+
+void record_mark(enum trace_kind kind, uint64_t operation)
+{
+    record_look_for_unseen();
+    if (!recorder.trace)
+        return;
+    lock();
+    add(kind, CALLER)->at = operation;
+    unlock();
+}
+
+void record_start(struct trace *trace)
+{
+    self.size = 0;
+    recorder.unseen = 0;
+    recorder.trace = trace;
+}
+
+void record_stop(void)
+{
+    if (self.size > 0)
+        complete_pending();
+    recorder.trace = NULL;
+}

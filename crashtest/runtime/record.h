@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * record.h - writes down what instrumented code does to PM.
+ *
+ * The hook of a store comes before it. So a store is *pending* until the next hook of
+ * its thread: only then its value is known. The shadow is PM as far as it was seen;
+ * what differs from it was stored past the hooks, and is caught up with.
+ */
+#ifndef CRASHTEST_RECORD_H
+#define CRASHTEST_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "crashtest/trace.h"
+
+/* What the hooks look at first: off unless `trace` is set. */
+struct recorder {
+    uint8_t *base;
+    uint64_t size;
+    uint8_t *shadow;
+    struct trace *trace;
+    bool catch_up;       /* with what is stored past the hooks, at every fence */
+    bool is_loading;     /* loads end pending stores only */
+    uint64_t hooks_left; /* of a function of the program: then it hangs */
+    void (*on_hang)(void);
+
+    uint64_t
+        unseen; /* words that no hook has seen; found where they are caught up with */
+    uint64_t unseen_at; /* the first */
+};
+extern struct recorder recorder;
+
+/* From now on `fd`, mapped at `base`, is PM; shadow has its content. */
+void record_pm(int fd, uint8_t *base, uint64_t size, uint8_t *shadow);
+bool record_is_pm_file(int fd);
+
+/* Adds what happens to `trace`, until record_stop(). */
+void record_start(struct trace *trace);
+void record_stop(void);
+
+/* An operation begins or ends: completes what is pending, looks for what was unseen. */
+void record_mark(enum trace_kind kind, uint64_t operation);
+
+/* The same for what was stored after the last operation. */
+void record_look_for_unseen(void);
+
+/* A second mapping of PM, by code that was not given ours. */
+void record_add_alias(void *address, size_t size, uint64_t offset);
+void record_remove_alias(const void *address, size_t size);
+void record_forget_aliases(void);
+
+/* ---- For hooks ------------------------------------------------------------------- */
+
+/* Where PM lies: its offset, and how much of `size` is PM; false: nothing. */
+bool record_find(const void *address, size_t *size, uint64_t *offset);
+
+/* Completes what is pending. Each hook calls this, or one that does. */
+void record_settle(void);
+
+/* The caller is about to store. */
+void record_store(const void *address, size_t size, enum trace_kind kind, bool joined,
+                  const void *pc);
+
+void record_flush(const void *address, size_t size, enum trace_kind kind,
+                  const void *pc);
+void record_fence(const void *pc);
+
+void record_enter(const void *pc);
+void record_leave(void);
+/* How deep the calls are; going back to it after a longjmp(). */
+uint32_t record_depth(void);
+void record_set_depth(uint32_t depth);
+
+#define CALLER __builtin_return_address(0)
+
+#endif

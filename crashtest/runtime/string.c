@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * memcpy() and its kind, for the whole process: they replace those of libc, so that
+ * libraries are seen storing to PM, too. Simple rather than fast.
+ */
+#include <stddef.h>
+#include <wchar.h>
+
+#include "crashtest/runtime/record.h"
+
+#define HOOK __attribute__((visibility("default")))
+
+HOOK void *memcpy(void *restrict dst, const void *restrict src, size_t size);
+HOOK void *memmove(void *dst, const void *src, size_t size);
+HOOK void *memset(void *dst, int byte, size_t size);
+HOOK void *mempcpy(void *restrict dst, const void *restrict src, size_t size);
+HOOK char *strcpy(char *restrict dst, const char *restrict src);
+HOOK char *stpcpy(char *restrict dst, const char *restrict src);
+HOOK char *strncpy(char *restrict dst, const char *restrict src, size_t size);
+HOOK char *strcat(char *restrict dst, const char *restrict src);
+HOOK char *strncat(char *restrict dst, const char *restrict src, size_t size);
+HOOK void bzero(void *dst, size_t size);
+HOOK void bcopy(const void *src, void *dst, size_t size);
+size_t strlen(const char *text);
+size_t strnlen(const char *text, size_t size);
+
+static void copy_forward(void *dst, const void *src, size_t size)
+{
+    __asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(size) : : "memory");
+}
+
+static void copy_backward(void *dst, const void *src, size_t size)
+{
+    unsigned char *to = (unsigned char *)dst + size;
+    const unsigned char *from = (const unsigned char *)src + size;
+
+    while (size-- > 0)
+        *--to = *--from;
+}
+
+static void fill(void *dst, int byte, size_t size)
+{
+    __asm__ volatile("rep stosb" : "+D"(dst), "+c"(size) : "a"(byte) : "memory");
+}
+
+static void move(void *dst, const void *src, size_t size, const void *pc)
+{
+    if (recorder.trace)
+        record_store(dst, size, TRACE_STORE, false, pc);
+    if ((uintptr_t)dst - (uintptr_t)src < size)
+        copy_backward(dst, src, size);
+    else
+        copy_forward(dst, src, size);
+    if (recorder.trace)
+        record_settle();
+}
+
+static void set(void *dst, int byte, size_t size, const void *pc)
+{
+    if (recorder.trace)
+        record_store(dst, size, TRACE_STORE, false, pc);
+    fill(dst, byte, size);
+    if (recorder.trace)
+        record_settle();
+}
+
+void *memcpy(void *restrict dst, const void *restrict src, size_t size)
+{
+    move(dst, src, size, CALLER);
+    return dst;
+}
+
+void *memmove(void *dst, const void *src, size_t size)
+{
+    move(dst, src, size, CALLER);
+    return dst;
+}
+
+void *memset(void *dst, int byte, size_t size)
+{
+    set(dst, byte, size, CALLER);
+    return dst;
+}
+
+void *mempcpy(void *restrict dst, const void *restrict src, size_t size)
+{
+    move(dst, src, size, CALLER);
+    return (char *)dst + size;
+}
+
+char *strcpy(char *restrict dst, const char *restrict src)
+{
+    move(dst, src, strlen(src) + 1, CALLER);
+    return dst;
+}
+
+char *stpcpy(char *restrict dst, const char *restrict src)
+{
+    size_t length = strlen(src);
+
+    move(dst, src, length + 1, CALLER);
+    return dst + length;
+}
+
+char *strncpy(char *restrict dst, const char *restrict src, size_t size)
+{
+    size_t length = strnlen(src, size);
+
+    move(dst, src, length, CALLER);
+    set(dst + length, 0, size - length, CALLER);
+    return dst;
+}
+
+char *strcat(char *restrict dst, const char *restrict src)
+{
+    move(dst + strlen(dst), src, strlen(src) + 1, CALLER);
+    return dst;
+}
+
+char *strncat(char *restrict dst, const char *restrict src, size_t size)
+{
+    size_t end = strlen(dst), length = strnlen(src, size);
+
+    move(dst + end, src, length, CALLER);
+    set(dst + end + length, 0, 1, CALLER);
+    return dst;
+}
+
+void bzero(void *dst, size_t size)
+{
+    set(dst, 0, size, CALLER);
+}
+
+void bcopy(const void *src, void *dst, size_t size)
+{
+    move(dst, src, size, CALLER);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/source.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int find_program(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    *(uintptr_t *)arg = info->dlpi_addr;
+    return 1; /* the program comes first */
+}
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static void find_in_library(uintptr_t address, struct source *source)
+{
+    Dl_info info;
+
+    source->function[0] = 0;
+    if (dladdr((void *)address, &info) == 0 || !info.dli_fname) {
+        snprintf(source->place, sizeof(source->place), "0x%llx",
+                 (unsigned long long)address);
+        return;
+    }
+    snprintf(source->place, sizeof(source->place), "%s", file_name(info.dli_fname));
+    if (info.dli_sname)
+        snprintf(source->function, sizeof(source->function), "%s", info.dli_sname);
+}
+
+/* Paths are shown from the current directory where they lie in it. */
+static const char *shorten(const char *path)
+{
+    char directory[400];
+    size_t length;
+
+    if (!getcwd(directory, sizeof(directory)))
+        return path;
+    length = strlen(directory);
+    if (strncmp(path, directory, length) == 0 && path[length] == '/')
+        return path + length + 1;
+    return path;
+}
+
+static void cut(char *text, char end)
+{
+    char *found = strchr(text, end);
+
+    if (found)
+        *found = 0;
+}
+
+/* Reads what addr2line says: a line with the function, one with "file:line". */
+static bool read_answer(FILE *answer, struct source *source)
+{
+    char function[300], place[500];
+
+    if (!fgets(function, sizeof(function), answer) ||
+        !fgets(place, sizeof(place), answer))
+        return false;
+    cut(function, '\n');
+    cut(place, '\n');
+    cut(place, ' '); /* "(discriminator 2)" */
+    if (strstr(place, "??") || strstr(place, ":?") || strstr(place, ":0"))
+        return false;
+    snprintf(source->place, sizeof(source->place), "%.199s", shorten(place));
+    snprintf(source->function, sizeof(source->function), "%.99s", function);
+    return true;
+}
+
+/* The line of the call, not of what comes after it. */
+static bool find_by_addr2line(uintptr_t address, struct source *source)
+{
+    char program[300], command[400];
+    uintptr_t base = 0;
+    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+    if (length <= 0 || memchr(program, '\'', (size_t)length))
+        return false;
+    program[length] = 0;
+    dl_iterate_phdr(find_program, &base);
+    snprintf(command, sizeof(command), "addr2line -f -C -e '%s' 0x%llx 2>/dev/null",
+             program, (unsigned long long)(address - base - 1));
+    FILE *answer = popen(command, "r");
+
+    if (!answer)
+        return false;
+    bool found = read_answer(answer, source);
+
+    pclose(answer);
+    return found;
+}
+
+void source_find(uintptr_t return_address, struct source *source)
+{
+    if (return_address == 0 || !find_by_addr2line(return_address, source))
+        find_in_library(return_address, source);
+}
+
+void source_of_event(const struct trace_event *event, struct source *source)
+{
+    for (size_t i = 0; i < TRACE_FRAMES && event->frames[i] != 0; i++)
+        if (find_by_addr2line(event->frames[i], source))
+            return;
+    source_find(event->frames[0], source);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * crashtest.h - have a program on persistent memory (PM) tested for power failures.
+ *
+ * Describe the program by a few functions, compile all of it with crashtest-cc, run it:
+ *
+ *     static int init(const struct crashtest_pm *pm, void *arg) { ... make it empty ...
+ * } static int run(const struct crashtest_pm *pm, void *arg)
+ *     {
+ *         crashtest_begin("insert 3");
+ *         list_insert(pm->base, 3);
+ *         crashtest_end();
+ *         return 0;
+ *     }
+ *     static int recover(...) { ... what the program does when it starts ... }
+ *     static int check(const struct crashtest_pm *pm, const struct crashtest_crash
+ * *crash, void *arg)
+ *     {
+ *         if (list_length(pm->base) < crash->returned)
+ *             return crashtest_fail("an insert that had returned is gone");
+ *         return 0;
+ *     }
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         static const struct crashtest_program program = {
+ *             .name = "list", .pm_size = 4096,
+ *             .init = init, .run = run, .recover = recover, .check = check,
+ *         };
+ *         return crashtest_main(argc, argv, &program);
+ *     }
+ *
+ *     $ crashtest-cc -o list list.c && ./list
+ *
+ * `run` is run once and recorded. For every moment at which the power could fail, and
+ * for every content that PM could have then, `recover` and `check` are called. What
+ * they store is taken back each time.
+ *
+ *   Stores   are seen in what crashtest-cc compiled, and in memcpy(), memset() and
+ * their kind. Others (system calls, inline assembly, libraries that were compiled
+ *            otherwise) are noticed when they are flushed or their operation ends, and
+ *            the coverage is then called "sampled".
+ *   Flushes  and fences are seen where they are intrinsics, or calls of libpmem.
+ *   Process  `init` and `run` run in a child: `recover` finds the volatile memory of a
+ *            program that has just started, and PM at another address.
+ *   Returns  0, or not 0 for failed; crashtest_fail() tells why.
+ */
+#ifndef CRASHTEST_H
+#define CRASHTEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* The persistent memory of the program: use it at `base`, or map or open `path`. */
+struct crashtest_pm {
+    void *base;
+    size_t size;
+    const char *path; /* a file of `size` bytes whose shared mappings are PM */
+};
+
+/* What the program had done when it crashed. */
+struct crashtest_crash {
+    const char *running;           /* the operation that was running; NULL: none */
+    size_t returned;               /* how many operations had returned */
+    const char *const *operations; /* all that `run` does, in order; ends with NULL */
+};
+
+struct crashtest_program {
+    const char *name;
+    size_t pm_size; /* bytes; rounded up to pages */
+
+    /* Makes PM, zeroed, what `run` begins with. All of that is taken for durable. */
+    int (*init)(const struct crashtest_pm *pm, void *arg);
+
+    /* Does operations, between crashtest_begin() and crashtest_end(). */
+    int (*run)(const struct crashtest_pm *pm, void *arg);
+
+    /* What the program does when it starts again. NULL: nothing. Not 0: it failed. */
+    int (*recover)(const struct crashtest_pm *pm, void *arg);
+
+    /*
+     * Is what recovery left right, for a crash at that time? An operation that was
+     * running may have happened or not; one that had returned must have. It must not
+     * store to PM.
+     */
+    int (*check)(const struct crashtest_pm *pm, const struct crashtest_crash *crash,
+                 void *arg);
+
+    /* Can the program go on from here? It may store to PM. NULL: not asked. */
+    int (*use)(const struct crashtest_pm *pm, void *arg);
+
+    void *arg;          /* handed to each of them */
+    bool fixed_address; /* the program needs PM at the same address after a crash */
+};
+
+/*
+ * Tests `program` as the command line says (--help lists the options) and reports.
+ *
+ * Returns: for main() to return: 0 if nothing was found, 1 if something was, 2 if it
+ *          could not be tested.
+ */
+int crashtest_main(int argc, char **argv, const struct crashtest_program *program);
+
+/*
+ * Marks an operation of `run`, which tells reports and `check` what was going on: what
+ * it is called, printf-like, and where it has returned. Operations do not nest.
+ */
+void crashtest_begin(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void crashtest_end(void);
+
+/* Says why a function of the program fails. Returns -1, for `return crashtest_fail()`.
+ */
+int crashtest_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif
