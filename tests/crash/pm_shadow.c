@@ -342,6 +342,8 @@ int pm_fence(struct pm_phase *phase)
     phase->last_line = 0;
     uint32_t call = shadow.trace ? shadow.trace->fences++ : 0;
 
+    if (has_bug(SHADOW_FAIL_FENCE, call))
+        return error_set(EIO, "the shadow door fails fence %u", call);
     if (!has_bug(SHADOW_LOSE_FENCE, call))
         emit((struct shadow_event){
             .kind = SHADOW_FENCE, .phase = (uintptr_t)phase, .call = call});

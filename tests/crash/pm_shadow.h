@@ -69,6 +69,7 @@ void shadow_pause(void);
 enum shadow_bug {
     SHADOW_NO_BUG,
     SHADOW_LOSE_FENCE,
+    SHADOW_FAIL_FENCE,      /* says so: the medium failed */
     SHADOW_LOSE_FLUSH,      /* no line of the call is flushed */
     SHADOW_LOSE_FIRST_LINE, /* all but the first line are */
     SHADOW_LOSE_LAST_LINE,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/crash/run.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +134,7 @@ static int fill_bytes(struct minl2r_pool *pool, const struct side *side)
         return result;
     run_new_bytes(bytes, sizeof(bytes));
     result = minl2r_tx_write(tx, side->words, bytes, sizeof(bytes));
-    for (uint32_t i = 0; i < sizeof(side->area) && result == 0; i += BED_BLOCK_SIZE) {
+    for (uint64_t i = 0; i < sizeof(side->area) && result == 0; i += BED_BLOCK_SIZE) {
         run_new_bytes(bytes, sizeof(bytes));
         result = minl2r_tx_write(tx, side->area + i, bytes, sizeof(bytes));
     }
@@ -320,8 +321,8 @@ static uint8_t *with_change(const uint8_t *to, const uint8_t *from_old,
  */
 static void expect(struct run *run, uint8_t *before, uint8_t *both)
 {
-    uint8_t **images = &run->images[run->operation_count * EXPECTED_MAX];
-    struct expectation *e = &run->expectations[run->operation_count * STAGES];
+    uint8_t **images = &run->images[(size_t)run->operation_count * EXPECTED_MAX];
+    struct expectation *e = &run->expectations[(size_t)run->operation_count * STAGES];
     const uint8_t *inner = before, *outer = both;
 
     images[0] = before;
@@ -383,6 +384,27 @@ bool run_two(struct run *run, operation_fn *outer, operation_fn *inner, unsigned
     run_operation(run, outer);
     shadow_on_pause(NULL, NULL);
     return run->inner_after != NULL;
+}
+
+void run_failing_operation(struct run *run, operation_fn *operation, uint32_t nth,
+                           const uint8_t *after)
+{
+    uint8_t *before = copy_of(run->live);
+    const struct side *side = side_of(run, 0);
+
+    run->loose_count = 0;
+    shadow_inject((struct shadow_fault){SHADOW_FAIL_FENCE, nth, &run->trace});
+    mark(run, STAGE_OUTER);
+    if (operation(&run->pool, side) == 0)
+        run_failed(run, "the operation did not fail", 0);
+    mark(run, STAGE_DONE);
+    shadow_inject((struct shadow_fault){0});
+    if (minl2r_store64(&run->pool, &side->words[0], 1) != -EIO)
+        run_failed(run, "a poisoned pool can be changed", 0);
+    expect(run, before, copy_of(after));
+    run->expectations[STAGE_DONE] = run->expectations[STAGE_OUTER];
+    run->expectations[STAGE_DONE].returned = true;
+    run->expectations[STAGE_DONE].stage = "operation failed";
 }
 
 bool run_explore(struct run *run, const struct explore_options *options,

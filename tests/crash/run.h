@@ -11,7 +11,7 @@
 #include "tests/crash/explore.h"
 
 #define BED_SIZE ((uint64_t)1 << 20) /* the least that a pool can have */
-#define BED_BLOCK_SIZE 512u
+#define BED_BLOCK_SIZE ((uint64_t)512)
 
 /* What operations change; the root object holds two, so that two transactions can be
  * open at once. Its slots and runs name blocks of its own. */
@@ -75,6 +75,13 @@ void run_operation(struct run *run, operation_fn *operation);
  * False if it has no such pause. */
 bool run_two(struct run *run, operation_fn *outer, operation_fn *inner, unsigned side,
              uint32_t pause);
+
+/*
+ * Runs an operation whose commit has to fail since its fence `nth` does. It may have
+ * changed the pool to `after`, or not at all, and later changes have to fail, too.
+ */
+void run_failing_operation(struct run *run, operation_fn *operation, uint32_t nth,
+                           const uint8_t *after);
 
 /* Explores all crashes of the operations run. `options->medium` is as in run_begin().
  */

@@ -114,6 +114,28 @@ static void every_crash_shows_all_or_nothing(void **state)
     explore_run(trial->setting, &run, 0, trial->operation->name);
 }
 
+/* ---- A medium that fails ----------------------------------------------------------
+ */
+
+/* I8, of a poisoned pool: old or new once it is opened again. */
+static void every_crash_of_a_poisoned_pool_shows_all_or_nothing(void **state)
+{
+    struct trial *trial = *state;
+    uint32_t fences = 1;
+
+    for (uint32_t nth = 0; nth < fences; nth++) {
+        struct run whole, run;
+
+        run_begin(&whole, &trial->setting->bed, trial->setting->options.medium);
+        run_operation(&whole, trial->operation->call);
+        fences = whole.trace.fences;
+        run_begin(&run, &trial->setting->bed, trial->setting->options.medium);
+        run_failing_operation(&run, trial->operation->call, nth, whole.live);
+        explore_run(trial->setting, &run, 0, trial->operation->name);
+        run_end(&whole);
+    }
+}
+
 /* ---- Two in a row ---------------------------------------------------------------- */
 
 /* The second one finds what the first left: stale log, freed blocks, a settled
@@ -279,6 +301,18 @@ static int run_group(const char *name, struct setting setting,
     return failed;
 }
 
+/* A group of the operations named. */
+static int run_some(const char *name, struct setting *setting,
+                    const char *const names[], CMUnitTestFunction call)
+{
+    struct trial trials[16] = {0};
+    uint32_t count = 0;
+
+    for (; names[count]; count++)
+        trials[count].operation = find_operation(names[count]);
+    return run_trials(name, setting, trials, count, call);
+}
+
 /* Operations that allocate nothing, on a pool without free blocks but one. */
 static int run_full_group(void)
 {
@@ -291,16 +325,30 @@ static int run_full_group(void)
                                         "free_run",
                                         "free_block_of_slot",
                                         "snapshot_and_write",
-                                        "snapshot_in_swapped_block"};
+                                        "snapshot_in_swapped_block",
+                                        NULL};
     struct setting setting = {.options = without_use(thorough())};
-    struct trial trials[sizeof(names) / sizeof(names[0])] = {0};
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        trials[i].operation = find_operation(names[i]);
     bed_init(&setting.bed, &one_spare_block, true);
     bed_fill(&setting.bed);
-    int failed = run_trials("full", &setting, trials, sizeof(names) / sizeof(names[0]),
-                            every_crash_shows_all_or_nothing);
+    int failed = run_some("full", &setting, names, every_crash_shows_all_or_nothing);
+
+    bed_finish(&setting.bed);
+    return failed;
+}
+
+/* Operations of which only the commit has fences. */
+static int run_poisoned_group(void)
+{
+    static const char *const names[] = {
+        "write_word",     "write_ranges",       "fresh_in_other_line",
+        "block_whole",    "hole_in_own_block",  "blocks_and_ranges",
+        "alloc_and_free", "free_block_of_slot", NULL};
+    struct setting setting = {.options = brief()};
+
+    bed_init(&setting.bed, &small_log, true);
+    int failed = run_some("poisoned", &setting, names,
+                          every_crash_of_a_poisoned_pool_shows_all_or_nothing);
 
     bed_finish(&setting.bed);
     return failed;
@@ -343,6 +391,7 @@ int main(int argc, char **argv)
                         every_crash_shows_all_or_nothing);
     failed += run_root_group();
     failed += run_full_group();
+    failed += run_poisoned_group();
     failed += run_group("eADR", (struct setting){.options = on_eadr(brief())},
                         &small_log, every_crash_shows_all_or_nothing);
     failed += run_group("swap always", (struct setting){.options = brief()},

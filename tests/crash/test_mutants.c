@@ -332,19 +332,19 @@ static void each_line_and_fence_of_recovery_is_needed(void **state)
 /* ---- Bugs of the library --------------------------------------------------------- */
 
 struct mutation {
-    enum mutant mutant;
     const char *name;
-    bool in_run, in_recovery;
     const char *operation, *inner;
+    enum mutant mutant;
+    bool in_run, in_recovery;
 };
 
 #define IN_RUN(mutant, operation, inner)                                               \
     {                                                                                  \
-        mutant, #mutant, true, false, operation, inner                                 \
+#mutant, operation, inner, mutant, true, false                                 \
     }
 #define IN_RECOVERY(mutant, operation)                                                 \
     {                                                                                  \
-        mutant, #mutant, false, true, operation, NULL                                  \
+#mutant, operation, NULL, mutant, false, true                                  \
     }
 
 static const struct mutation mutations[] = {
@@ -360,8 +360,8 @@ static const struct mutation mutations[] = {
     IN_RUN(MUTANT_NOT_RELEASED, "abort_writes", NULL),
     IN_RUN(MUTANT_NOT_PUBLISHED, "alloc_and_store", NULL),
     IN_RUN(MUTANT_BITS_NOT_FLUSHED, "alloc_and_store", NULL),
-    {MUTANT_TORN_BATCH_IS_VALID, "MUTANT_TORN_BATCH_IS_VALID", true, true,
-     "write_across_lines", NULL},
+    {"MUTANT_TORN_BATCH_IS_VALID", "write_across_lines", NULL,
+     MUTANT_TORN_BATCH_IS_VALID, true, true},
     IN_RECOVERY(MUTANT_NEWEST_BATCH_NOT_UNDONE, "snapshots_overlap"),
     IN_RECOVERY(MUTANT_OLDEST_FIRST, "snapshots_overlap"),
     IN_RECOVERY(MUTANT_OTHER_LANES_FORGOTTEN, "write_ranges"),
