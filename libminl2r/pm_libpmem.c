@@ -383,6 +383,10 @@ static void store_part(uint8_t *dst, const uint8_t *src, size_t size)
 
 static void stream(uint8_t *dst, const uint8_t *src, size_t size)
 {
+    if ((((uintptr_t)dst | size) & (PM_LINE - 1)) == 0) { /* as logs and blocks are */
+        stream_lines(dst, src, size / PM_LINE);
+        return;
+    }
     size_t to_line = -(uintptr_t)dst & (PM_LINE - 1);
     size_t head = to_line < size ? to_line : size;
     size_t lines = (size - head) / PM_LINE;

@@ -700,8 +700,8 @@ static bool queue_first_range(struct writeset *ws, uint64_t dst, const void *src
     const struct geometry *geo = &ws->pool->geo;
     uint32_t start = (uint32_t)(dst - geo->zones_offset) & (geo->block_size - 1);
 
-    if (start + size > geo->block_size || ws->edits || !is_data(geo, dst, 1) ||
-        !is_allocated(ws, dst - start) || ws->block_count >= ws->table_size / 2 ||
+    if (start + size > geo->block_size || ws->edits || !is_allocated(ws, dst - start) ||
+        ws->block_count >= ws->table_size / 2 ||
         !log_has_plenty(ws, LOG_RECORD_SIZE(size) + 8))
         return false;
     uint32_t i = table_find(ws, dst - start);
@@ -729,10 +729,12 @@ int writeset_write(struct writeset *ws, uint64_t dst, const void *src, uint64_t 
 
     if (size == 0)
         return 0;
-    if (src && size <= PM_LINE && queue_first_range(ws, dst, src, size))
-        return 0;
     if (!is_data(&ws->pool->geo, dst, size))
         return outside(dst, size);
+    if (ws->block_count == 0) /* commit does that for the others: all at once */
+        __builtin_prefetch(pool_at(ws->pool, dst), 1);
+    if (src && size <= PM_LINE && queue_first_range(ws, dst, src, size))
+        return 0;
     if (src) {
         bytes = arena_alloc(&ws->arena, size);
         if (!bytes)
