@@ -21,6 +21,7 @@
 #include <xxhash.h>
 
 #include "pmfs-proto/core/dir.h"
+#include "pmfs-proto/core/fsck.h"
 #include "pmfs-proto/core/map.h"
 #include "pmfs-proto/core/view.h"
 
@@ -541,6 +542,25 @@ static int check_all(struct fsck *fsck, struct minl2r_pool *pool)
                : 0;
 }
 
+static void finish(struct fsck *fsck, struct pmfs_fsck_summary *summary)
+{
+    free(fsck->claimed);
+    free(fsck->known);
+    free(fsck->hashes);
+    if (summary)
+        *summary = fsck->sum;
+}
+
+int fsck_pool(struct minl2r_pool *pool, pmfs_fsck_fn *found, void *arg,
+              struct pmfs_fsck_summary *summary)
+{
+    struct fsck fsck = {.found = found, .arg = arg};
+    int rc = check_all(&fsck, pool);
+
+    finish(&fsck, summary);
+    return rc;
+}
+
 int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
               struct pmfs_fsck_summary *summary)
 {
@@ -555,10 +575,6 @@ int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
         return fs_error(-rc, "%s", minl2r_errormsg());
     rc = check_all(&fsck, pool);
     minl2r_pool_close(pool);
-    free(fsck.claimed);
-    free(fsck.known);
-    free(fsck.hashes);
-    if (summary)
-        *summary = fsck.sum;
+    finish(&fsck, summary);
     return rc;
 }
