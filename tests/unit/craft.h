@@ -95,7 +95,7 @@ static inline void craft_end(struct craft *craft)
     craft_end_with_size(craft, size);
     craft->header.prev = craft->offset;
     craft->header.index++;
-    craft->offset += (size + PM_LINE - 1) / PM_LINE * PM_LINE;
+    craft->offset += ((uint64_t)size + PM_LINE - 1) / PM_LINE * PM_LINE;
     craft->records_size = 0;
 }
 

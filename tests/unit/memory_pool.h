@@ -25,8 +25,8 @@ struct memory_pool {
 /* A mapping of whole pages that ends at a page without access, and begins after one. */
 static inline uint8_t *map_guarded(size_t size)
 {
-    uint8_t *space =
-        mmap(NULL, size + 2 * PM_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *space = mmap(NULL, size + (size_t)2 * PM_PAGE, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     assert_true(space != MAP_FAILED);
     assert_int_equal(mprotect(space + PM_PAGE, size, PROT_READ | PROT_WRITE), 0);
@@ -35,7 +35,7 @@ static inline uint8_t *map_guarded(size_t size)
 
 static inline void unmap_guarded(uint8_t *memory, size_t size)
 {
-    munmap(memory - PM_PAGE, size + 2 * PM_PAGE);
+    munmap(memory - PM_PAGE, size + (size_t)2 * PM_PAGE);
 }
 
 /* What minl2r_pool_open() does, in two steps: -EUCLEAN leaves nothing behind. */

@@ -380,11 +380,11 @@ static void find_slots(struct world *world)
     const uint64_t *slots = slots_at(world);
 
     for (int i = 0; i < WORLD_SLOTS; i++)
-        world->areas[1 + i].slot = &slots[i * 3];
+        world->areas[1 + i].slot = &slots[(size_t)i * 3];
     container(world)->offset = *container(world)->slot;
     slots = minl2r_at(world->pool, container(world)->offset);
     for (int i = 0; i < WORLD_NESTED; i++)
-        world->areas[1 + WORLD_SLOTS + i].slot = &slots[i * 2];
+        world->areas[1 + WORLD_SLOTS + i].slot = &slots[(size_t)i * 2];
 }
 
 static void forget_tx(struct world *world, bool committed)
@@ -464,7 +464,7 @@ void world_create(struct world *world, struct minl2r_pool *pool, struct random *
     area_init(stays, 4 * (size_t)info.block_size);
     for (int i = 0; i < WORLD_NAMED; i++)
         area_init(&world->areas[1 + i], info.block_size);
-    container(world)->slots_size = WORLD_NESTED * 2 * 8;
+    container(world)->slots_size = (size_t)WORLD_NESTED * 2 * 8;
     for (size_t i = 0; i < WORLD_RUNS; i++)
         area_init(&world->areas[1 + WORLD_NAMED + i], (i + 1) * info.block_size);
     assert_ok(minl2r_tx_begin(pool, &world->tx));

@@ -19,10 +19,10 @@ static inline uint64_t random_next(struct random *random)
     return random->state * 0x2545f4914f6cdd1dull;
 }
 
-/* From 0 to `limit` - 1. */
+/* From 0 to `limit` - 1; 0 if there is none. */
 static inline uint64_t random_below(struct random *random, uint64_t limit)
 {
-    return (random_next(random) >> 16) % limit;
+    return limit > 0 ? (random_next(random) >> 16) % limit : 0;
 }
 
 static inline void random_fill(struct random *random, void *bytes, size_t size)

@@ -293,7 +293,8 @@ void subject_compare_seen(const struct subject *subject)
 
     assert_ok(minl2r_tx_read(subject->tx, bytes, data_at(subject, 0), sizeof(bytes)));
     for (int i = 0; i < SUBJECT_DATA; i++)
-        compare_bytes("seen: block", i, bytes + i * BLOCK, subject->seen.content[i]);
+        compare_bytes("seen: block", i, bytes + (size_t)i * BLOCK,
+                      subject->seen.content[i]);
     for (int i = 0; i < SUBJECT_SLOTS + SUBJECT_HOLES; i++) {
         if (!has_block(subject, i))
             continue;
@@ -346,7 +347,7 @@ void subject_abort(struct subject *subject)
 void subject_find(struct subject *subject, struct minl2r_pool *pool)
 {
     subject->pool = pool;
-    subject->slots = minl2r_root(pool, (SUBJECT_SLOTS + SUBJECT_HOLES) * 8);
+    subject->slots = minl2r_root(pool, SUBJECT_ROOT_SIZE);
     assert_non_null(subject->slots);
     subject_compare(subject);
 }
@@ -357,7 +358,7 @@ void subject_create(struct subject *subject, struct minl2r_pool *pool)
     struct subject_state *state = &subject->committed;
 
     *subject = (struct subject){.pool = pool};
-    subject->slots = minl2r_root(pool, (SUBJECT_SLOTS + SUBJECT_HOLES) * 8);
+    subject->slots = minl2r_root(pool, SUBJECT_ROOT_SIZE);
     assert_non_null(subject->slots);
     subject->data = make_blocks(pool, SUBJECT_DATA, 1);
     fill_pattern(state->content, SUBJECT_DATA * BLOCK, 1);

@@ -9,11 +9,12 @@
 
 #include "tests/unit/fixture.h"
 
-#define SUBJECT_BLOCK 4096
+#define SUBJECT_BLOCK ((size_t)4096)
 #define SUBJECT_DATA 52  /* blocks in a row */
 #define SUBJECT_SLOTS 6  /* slots that name blocks */
 #define SUBJECT_HOLES 4  /* slots that do not */
 #define SUBJECT_EXTRA 12 /* blocks in a row, to be freed */
+#define SUBJECT_ROOT_SIZE ((SUBJECT_SLOTS + SUBJECT_HOLES) * sizeof(uint64_t))
 #define SUBJECT_CONTENT (SUBJECT_DATA + SUBJECT_SLOTS + SUBJECT_HOLES)
 
 struct subject_state {

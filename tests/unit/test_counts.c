@@ -3,7 +3,7 @@
 #include "tests/unit/memory_pool.h"
 #include "tests/unit/transact.h"
 
-#define BLOCK 4096
+#define BLOCK ((size_t)4096)
 #define BLOCKS 64
 #define POOL_SIZE ((size_t)4 << 20)
 

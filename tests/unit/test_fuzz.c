@@ -14,7 +14,7 @@
 #define POOL_SIZE MINL2R_POOL_SIZE_MIN
 #define SEED 1000000
 #define HANG_S 60
-#define BLOCK 4096
+#define BLOCK ((size_t)4096)
 #define USED_LANES 3
 
 struct fuzz {

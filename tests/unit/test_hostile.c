@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 #define POOL_SIZE MINL2R_POOL_SIZE_MIN
-#define BLOCK 4096
+#define BLOCK ((size_t)4096)
 
 struct bed {
     struct fixture *f; /* for the file that the tool is shown */
@@ -26,9 +26,11 @@ struct bed {
 static int setup(void **state)
 {
     struct bed *bed = calloc(1, sizeof(*bed));
+    void *f;
 
-    if (!bed || fixture_setup((void **)&bed->f) < 0)
-        return -1;
+    if (fixture_setup(&f) < 0)
+        abort();
+    bed->f = f;
     bed->before = malloc(POOL_SIZE);
     memory_pool_make(&bed->mp, POOL_SIZE, NULL);
     bed->data = make_blocks(&bed->mp.pool, 1, 7);

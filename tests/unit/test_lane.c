@@ -24,7 +24,7 @@ static void make_bed(struct bed *bed, uint32_t lanes)
 
     memory_pool_make(&bed->mp, POOL_SIZE, &options);
     bed->pool = &bed->mp.pool;
-    bed->words = minl2r_root(bed->pool, 8 * 4096);
+    bed->words = minl2r_root(bed->pool, (size_t)8 * 4096);
     assert_non_null(bed->words);
 }
 
@@ -59,7 +59,7 @@ static void commit_something(struct bed *bed, uint64_t value)
 static int snapshot_word(struct bed *bed, struct minl2r_tx *tx, uint32_t i)
 {
     uint64_t *word;
-    int result = minl2r_tx_snapshot(tx, &bed->words[8 * i], 8, &word);
+    int result = minl2r_tx_snapshot(tx, &bed->words[(size_t)8 * i], 8, &word);
 
     if (result == 0)
         ++*word;
@@ -93,7 +93,7 @@ static void refuse_one_more(struct bed *bed, uint32_t lanes)
     assert_ok(minl2r_tx_abort(tx));
     commit_all(holders + 1, lanes - 1);
     assert_int_equal(bed->words[0], 1);
-    assert_int_equal(bed->words[8 * 9], 0);
+    assert_int_equal(bed->words[72], 0);
 }
 
 static void thread_that_holds_all_lanes_gets_ebusy_for_one_more(void **state)
@@ -174,7 +174,7 @@ static void wait_for_all_lanes(struct bed *bed, uint32_t lanes)
     commit_all(holders, lanes);
     pthread_join(thread, &failed);
     assert_null(failed);
-    assert_int_equal(bed->words[8 * 20], 1);
+    assert_int_equal(bed->words[160], 1);
     sem_destroy(&waiter.begun);
 }
 
@@ -184,7 +184,7 @@ static void snapshot_waits_while_others_hold_all_lanes(void **state)
     for_each_lane_count(wait_for_all_lanes);
 }
 
-#define THREADS 16
+#define THREADS ((uint64_t)16)
 #define ROUNDS 200
 
 struct worker {
@@ -195,7 +195,7 @@ struct worker {
 static void *increment(void *arg)
 {
     struct worker *worker = arg;
-    const uint64_t *word = &worker->bed->words[8 * worker->index];
+    const uint64_t *word = &worker->bed->words[(size_t)8 * worker->index];
 
     for (uint64_t i = 0; i < ROUNDS; i++) {
         struct minl2r_tx *tx;
@@ -226,7 +226,7 @@ static void more_threads_than_lanes(struct bed *bed, uint32_t lanes)
     for (uint32_t i = 0; i < THREADS; i++) {
         pthread_join(threads[i], &failed);
         assert_null(failed);
-        assert_int_equal(bed->words[8 * i], ROUNDS);
+        assert_int_equal(bed->words[(size_t)8 * i], ROUNDS);
     }
     assert_int_equal(stats_of(bed->pool).commits - commits, THREADS * ROUNDS);
 }

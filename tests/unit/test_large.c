@@ -235,8 +235,8 @@ static void transaction_over_many_zones_commits(void **state)
     for (int i = 0; i < 8; i++) /* no two fit into one zone */
         assert_ok(minl2r_tx_alloc(bed->tx, 2500, &offsets[i], NULL));
     for (int i = 0; i < 8; i++)
-        assert_ok(
-            minl2r_tx_zero(bed->tx, minl2r_at(bed->pool, offsets[i]), 2500 * 512));
+        assert_ok(minl2r_tx_zero(bed->tx, minl2r_at(bed->pool, offsets[i]),
+                                 (size_t)2500 * 512));
     assert_ok(minl2r_tx_commit(bed->tx));
     bed->tx = begin(bed->pool);
     for (int i = 0; i < 8; i++)

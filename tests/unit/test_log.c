@@ -11,7 +11,7 @@
 
 #include "libminl2r/log.h"
 
-#define BLOCK 512
+#define BLOCK ((size_t)512)
 #define POOL_SIZE ((size_t)4 << 20)
 #define LANE 1
 #define SEGMENTS 4

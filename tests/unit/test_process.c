@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 #define POOL_SIZE ((uint64_t)4 << 20)
-#define BLOCK 4096
+#define BLOCK ((size_t)4096)
 
 /* ---- Fork ------------------------------------------------------------------------ */
 

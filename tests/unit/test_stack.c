@@ -82,9 +82,7 @@ static void store_word(struct test *test)
 
 static void find_root(struct test *test)
 {
-    size_t size = (SUBJECT_SLOTS + SUBJECT_HOLES) * 8;
-
-    test->result = minl2r_root(test->subject.pool, size) ? 0 : -1;
+    test->result = minl2r_root(test->subject.pool, SUBJECT_ROOT_SIZE) ? 0 : -1;
 }
 
 static void read_bytes(struct test *test)

@@ -11,8 +11,8 @@
 #include <pthread.h>
 
 #define POOL_SIZE ((size_t)16 << 20)
-#define BLOCK 4096
-#define THREADS 8
+#define BLOCK ((size_t)4096)
+#define THREADS ((uint64_t)8)
 #define ROUNDS 400
 #define SLOTS 4 /* of each thread */
 
@@ -205,7 +205,7 @@ static void run_with_lanes(uint32_t lanes)
 
     start_workers(&shared, workers, threads);
     join_workers(workers, threads);
-    for (int i = 0; i < THREADS; i++) {
+    for (uint64_t i = 0; i < THREADS; i++) {
         compare(&workers[i]);
         blocks_free -= blocks_of(&workers[i]);
     }
@@ -214,7 +214,7 @@ static void run_with_lanes(uint32_t lanes)
     memory_pool_close(&shared.mp);
     memory_pool_check(&shared.mp);
     memory_pool_open(&shared.mp);
-    for (int i = 0; i < THREADS; i++)
+    for (uint64_t i = 0; i < THREADS; i++)
         compare(&workers[i]);
     assert_int_equal(free_blocks(shared.pool), blocks_free);
     memory_pool_remove(&shared.mp);
@@ -261,7 +261,7 @@ static void statistics_of_all_threads_add_up(void **state)
     join_workers(workers, threads);
     struct minl2r_stats after = stats_of(shared.pool);
 
-    for (int i = 0; i < THREADS; i++) {
+    for (uint64_t i = 0; i < THREADS; i++) {
         commits += workers[i].commits;
         aborts += workers[i].aborts;
         blocks += blocks_of(&workers[i]);

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#define BLOCK 4096
+#define BLOCK ((size_t)4096)
 #define BLOCKS 8
 #define POOL_SIZE ((size_t)4 << 20)
 
@@ -741,10 +741,10 @@ static void hole_is_filled_with_zeros_around_the_bytes(void **state)
 
     make_bed(bed, MINL2R_POINTER_HALF);
     bed->free_blocks--;
-    memcpy(want + 1000, "hello", 5);
-    memcpy(want + 3000, "again", 5);
-    assert_ok(minl2r_tx_write_block(bed->tx, &bed->slots[BLOCKS], 1000, "hello", 5));
-    assert_ok(minl2r_tx_write_block(bed->tx, &bed->slots[BLOCKS], 3000, "again", 5));
+    memset(want + 1000, 'a', 5);
+    memset(want + 3000, 'b', 5);
+    assert_ok(minl2r_tx_write_block(bed->tx, &bed->slots[BLOCKS], 1000, "aaaaa", 5));
+    assert_ok(minl2r_tx_write_block(bed->tx, &bed->slots[BLOCKS], 3000, "bbbbb", 5));
     assert_ok(minl2r_tx_commit(bed->tx));
     assert_memory_equal(hole_content(bed, 0), want, BLOCK);
     bed->tx = begin(bed->pool);
