@@ -455,7 +455,7 @@ static int teardown(void **state)
 
 static void fuzz_image(struct fuzz *fuzz, leave_fn *leave)
 {
-    uint64_t count = times_if_long(1500, 100);
+    uint64_t count = times_if_long(1500, 10);
 
     make_image(fuzz, leave);
     for (uint64_t i = 0; i < count; i++) {

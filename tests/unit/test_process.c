@@ -238,7 +238,7 @@ killed_process_leaves_all_it_acknowledged_and_nothing_half_done(void **state)
     assert_ok(write_number(f->pool, diary, 2));
     uint64_t blocks_free = free_blocks(f->pool);
 
-    for (uint64_t round = 0; round < times_if_long(40, 20); round++) {
+    for (uint64_t round = 0; round < times_if_long(40, 10); round++) {
         fixture_close(f);
         last = run_and_kill(f, last, 500 + (useconds_t)random_below(&random, 6000));
         assert_ok(minl2r_pool_check(f->path, print_finding, NULL));

@@ -83,7 +83,7 @@ static void run_at_random(const struct minl2r_options *options, uint64_t steps)
     struct run *run = malloc(sizeof(*run));
 
     assert_non_null(run);
-    for (uint64_t round = 0; round < times_if_long(8, 50); round++) {
+    for (uint64_t round = 0; round < times_if_long(8, 10); round++) {
         uint64_t seed = SEED + round;
 
         print_message("seed %llu\n", (unsigned long long)seed);
