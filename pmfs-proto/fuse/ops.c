@@ -100,6 +100,22 @@ static struct fuse_entry_param entry_of(const struct pmfs_attr *attr)
     };
 }
 
+static struct statvfs statvfs_of(const struct pmfs_statfs *fs)
+{
+    return (struct statvfs){
+        .f_bsize = fs->block_size,
+        .f_frsize = fs->block_size,
+        .f_blocks = fs->blocks,
+        .f_bfree = fs->blocks_free,
+        .f_bavail = fs->blocks_available,
+        .f_files = fs->files,
+        .f_ffree = fs->files_free,
+        .f_favail = fs->files_free,
+        .f_fsid = fs->id,
+        .f_namemax = fs->name_max,
+    };
+}
+
 static unsigned set_mask_of(int to_set)
 {
     static const struct {
@@ -456,18 +472,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
     struct pmfs_statfs fs = {0};
     int error = pmfs_statfs(fs_of(req), &fs);
-    const struct statvfs statvfs = {
-        .f_bsize = fs.block_size,
-        .f_frsize = fs.block_size,
-        .f_blocks = fs.blocks,
-        .f_bfree = fs.blocks_free,
-        .f_bavail = fs.blocks_available,
-        .f_files = fs.files,
-        .f_ffree = fs.files_free,
-        .f_favail = fs.files_free,
-        .f_fsid = fs.id,
-        .f_namemax = fs.name_max,
-    };
+    struct statvfs statvfs = statvfs_of(&fs);
 
     (void)ino;
     if (error < 0)
