@@ -276,6 +276,25 @@ static void an_aligned_write_is_one_transaction(void **state)
     free(content);
 }
 
+/* 1 MiB is more pieces than one writev() takes. */
+static void a_large_read_from_small_blocks_is_whole(void **state)
+{
+    struct mount_fixture *f = *state;
+    char *content = malloc(2 * MIB), *found = content + MIB;
+
+    assert_non_null(content);
+    fill_pattern(content, MIB, 1);
+    assert_int_equal(pmfs(f, "mkfs", "--block-size", "512", f->pool, "16M", NULL), 0);
+    mount_fs(f, NULL);
+    write_file(in_mount(f, "file"), content, MIB);
+    int fd = open(in_mount(f, "file"), O_RDONLY | O_DIRECT | O_CLOEXEC);
+    assert_success(fd);
+    assert_int_equal(read(fd, found, MIB), MIB);
+    assert_memory_equal(found, content, MIB);
+    close(fd);
+    free(content);
+}
+
 static void fsync_costs_no_transaction(void **state)
 {
     struct mount_fixture *f = *state;
@@ -755,6 +774,7 @@ int main(void)
         test_mounted(a_direct_write_is_one_transaction_at_any_offset),
         test_made(a_mount_with_direct_io_makes_every_write_one_transaction),
         test_mounted(an_aligned_write_is_one_transaction),
+        test_empty(a_large_read_from_small_blocks_is_whole),
         test_mounted(fsync_costs_no_transaction),
         test_mounted(a_renamed_file_has_its_new_name_only),
         test_mounted(renaming_over_a_file_replaces_it_and_frees_its_blocks),
