@@ -103,6 +103,24 @@ static const struct trace_event *flush_after(const struct search *search)
     return NULL;
 }
 
+/* Did the flush at `index` have something to do? Its operation has stored to the line.
+ */
+static bool had_reason(const struct trace *trace, size_t index)
+{
+    const struct trace_event *flush = &trace->events[index];
+
+    for (size_t i = index; i-- > 0;) {
+        const struct trace_event *event = &trace->events[i];
+
+        if (event->kind == TRACE_BEGIN || event->kind == TRACE_END)
+            return false;
+        if (trace_is_store(event) && event->at / LINE_SIZE == flush->at / LINE_SIZE)
+            return true;
+    }
+    return false;
+}
+
+/* A flush that was meant for the culprit, but came before it. */
 static const struct trace_event *flush_before(const struct search *search)
 {
     for (size_t i = search->blame->culprit->index; i-- > 0;) {
@@ -111,7 +129,7 @@ static const struct trace_event *flush_before(const struct search *search)
         if (event->kind == TRACE_BEGIN || event->kind == TRACE_END)
             return NULL;
         if (is_flush_of(event, &search->blame->culprit->event))
-            return event;
+            return had_reason(search->trace, i) ? NULL : event;
     }
     return NULL;
 }
@@ -318,20 +336,16 @@ static void say_lost(struct blame *blame, const struct words *words)
 }
 
 static void say_not_lost(struct blame *blame, const struct words *words,
-                         const char *operation)
+                         const struct verdict *verdict, const char *operation)
 {
     if (blame->kind == BLAME_LOGIC) {
-        SAY(blame->headline,
-            "what is stored is wrong after a restart, although no store "
-            "was lost");
-        SAY(blame->hint,
-            "no crash is needed for this: look at recover and check, and at "
-            "what is kept outside PM");
+        SAY(blame->headline, "%.300s, although no store was lost", verdict->message);
+        SAY(blame->hint, "no crash is needed for this, a restart is enough: look at "
+                         "recover and check, and at what is kept outside PM");
         return;
     }
-    SAY(blame->headline, "%s: \"%s\" can be cut off behind this store, half done%s",
-        words->last, operation ? operation : "run",
-        ", and recovery does not make up for it");
+    SAY(blame->headline, "%s: \"%s\" can be cut off after this store, and then %.200s",
+        words->last, operation ? operation : "run", verdict->message);
     SAY(blame->hint, "every store before the crash has arrived, none after it: let the "
                      "operation take "
                      "effect by one store of 8 bytes, or by a transaction, or let "
@@ -349,7 +363,8 @@ static const struct trace_event *last_store(const struct trace *trace, size_t en
 
 void blame_find(const struct subject *subject, const struct place *place,
                 const struct crash *crash, const struct account *account,
-                const char *operation, struct blame *blame)
+                const struct verdict *verdict, const char *operation,
+                struct blame *blame)
 {
     const struct place_level *run = &place->levels[0];
     struct search search = {.trace = subject->trace,
@@ -375,5 +390,5 @@ void blame_find(const struct subject *subject, const struct place *place,
     if (blame->culprit)
         say_lost(blame, &words);
     else
-        say_not_lost(blame, &words, operation);
+        say_not_lost(blame, &words, verdict, operation);
 }

@@ -18,7 +18,7 @@ enum blame_kind {
     BLAME_OTHER_FENCE, /* by another thread */
     BLAME_TORN,        /* a part of one store */
     BLAME_ORDER,       /* what was durable before depends on it */
-    BLAME_CUT,         /* nothing was lost, but the operation was not over */
+    BLAME_CUT,         /* nothing was lost, but an operation was running */
     BLAME_LOGIC,       /* nothing was lost, and no operation was running */
 };
 
@@ -35,7 +35,8 @@ struct blame {
 /* `operation` names what was running, or what returned last; NULL: nothing did. */
 void blame_find(const struct subject *subject, const struct place *place,
                 const struct crash *crash, const struct account *account,
-                const char *operation, struct blame *blame);
+                const struct verdict *verdict, const char *operation,
+                struct blame *blame);
 
 const char *blame_name(enum blame_kind kind);
 

@@ -27,6 +27,12 @@ struct choice {
     uint8_t before[LINE_SIZE];
 };
 
+/*
+ * What is plain comes first: power failures, then power failures during the recovery
+ * from one, then the same where the process was killed before.
+ */
+enum pass { PASS_POWER, PASS_RECOVERY, PASS_KILL, PASSES };
+
 /* The outer level is the run, the inner one the recovery from one of its crashes. */
 enum { RUN, RECOVERY, LEVELS };
 
@@ -49,8 +55,10 @@ struct explorer {
     struct crash crash;
     struct explore_count count;
     struct verdict verdict;
-    struct place *place; /* of the first wrong state */
-    uint64_t hash;       /* of the image as patched */
+    enum pass pass;
+    bool recovery_stores; /* in some state */
+    struct place *place;  /* of the first wrong state */
+    uint64_t hash;        /* of the image as patched */
     uint64_t random;
     uint64_t *seen; /* hashes, open addressing */
     uint64_t seen_count, seen_capacity;
@@ -261,7 +269,7 @@ static void grow_seen(struct explorer *x)
 static bool is_new(struct explorer *x, unsigned number)
 {
     uint64_t key = mix(x->hash ^ mix(x->crash.running + 1) ^ mix(~x->crash.returned) ^
-                       (uint64_t)number << 63);
+                       mix((uint64_t)number << 8 | x->pass));
 
     if (x->seen_count >= x->seen_capacity / 2)
         grow_seen(x);
@@ -403,11 +411,22 @@ static void end_choices(struct explorer *x, struct level *level)
 
 /* ---- Judging --------------------------------------------------------------------- */
 
+static bool has_stores(const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace_is_store(&trace->events[i]))
+            return true;
+    return false;
+}
+
 static void judge(struct explorer *x, unsigned number)
 {
+    struct trace *trace = x->levels[number].trace;
+
     x->count.judged++;
-    trace_clear(x->levels[number].trace);
-    x->subject->judge(x->subject->arg, &x->crash, x->levels[number].trace, &x->verdict);
+    trace_clear(trace);
+    x->subject->judge(x->subject->arg, &x->crash, trace, &x->verdict);
+    x->recovery_stores = x->recovery_stores || has_stores(trace);
     if (x->verdict.kind != VERDICT_RIGHT)
         note_place(x, number);
     if (x->end != 0 && (x->count.judged & 63) == 0 && now() > x->end)
@@ -421,12 +440,12 @@ static void visit(struct explorer *x, unsigned number)
 {
     if (is_over(x) || !is_new(x, number))
         return;
-    if (number == RUN)
-        x->count.states++;
-    else
+    if (number == RECOVERY)
         x->count.nested++;
+    else if (x->pass == PASS_POWER)
+        x->count.states++;
     judge(x, number);
-    if (number == RUN && !is_over(x))
+    if (number == RUN && x->pass == PASS_RECOVERY && !is_over(x))
         visit_nested(x, false);
 }
 
@@ -619,6 +638,8 @@ static void count_point(struct explorer *x, unsigned number, uint64_t states,
         x->count.exact_nested_points += exact;
         return;
     }
+    if (x->pass != PASS_POWER)
+        return;
     x->count.points++;
     x->count.exact_points += exact;
     if (__builtin_add_overflow(x->count.possible, states, &x->count.possible))
@@ -701,12 +722,9 @@ static void visit_kill(struct explorer *x, size_t event)
     x->count.kills++;
     begin_choices(x, run, UINT64_MAX);
     choose_all(x, run);
-    bool is_first = is_new(x, RUN);
-
-    if (is_first)
-        judge(x, RUN);
+    judge(x, RUN);
     end_choices(x, run);
-    if (is_first && !is_over(x))
+    if (!is_over(x))
         visit_nested(x, true);
 }
 
@@ -790,13 +808,15 @@ static void run_event(struct explorer *x, size_t i)
 {
     const struct trace_event *e = &x->subject->trace->events[i];
 
-    if (is_crash_point(&x->levels[RUN].px86, e))
+    bool power = x->pass != PASS_KILL;
+
+    if (power && is_crash_point(&x->levels[RUN].px86, e))
         visit_point(x, RUN, i);
     px86_apply(&x->levels[RUN].px86, e, (uint32_t)i);
     note_mark(x, e);
-    if (e->kind == TRACE_END)
+    if (power && e->kind == TRACE_END)
         visit_point(x, RUN, i + 1);
-    else if (x->options->kill && trace_ends_group(x->subject->trace, i))
+    else if (!power && trace_ends_group(x->subject->trace, i))
         visit_kill(x, i);
 }
 
@@ -812,14 +832,37 @@ static void rewind_run(struct explorer *x)
     }
 }
 
-static void run_cached(struct explorer *x)
+static bool is_wanted(const struct explorer *x, enum pass pass)
+{
+    switch (pass) {
+    case PASS_RECOVERY:
+        return x->recovery_stores && x->options->nested_budget > 0;
+    case PASS_KILL:
+        return x->options->kill;
+    default:
+        return true;
+    }
+}
+
+static void run_pass(struct explorer *x, enum pass pass)
 {
     const struct trace *trace = x->subject->trace;
 
-    visit_point(x, RUN, 0);
+    rewind_run(x);
+    x->pass = pass;
+    if (pass != PASS_KILL)
+        visit_point(x, RUN, 0);
     for (size_t i = 0; i < trace->count && !is_over(x); i++)
         run_event(x, i);
-    visit_point(x, RUN, trace->count);
+    if (pass != PASS_KILL)
+        visit_point(x, RUN, trace->count);
+}
+
+static void run_cached(struct explorer *x)
+{
+    for (enum pass pass = 0; pass < PASSES && !is_over(x); pass++)
+        if (is_wanted(x, pass))
+            run_pass(x, pass);
 }
 
 static void run_saved(struct explorer *x)
@@ -835,6 +878,7 @@ void explorer_run(struct explorer *x, struct explore_count *count, struct place 
                   struct verdict *verdict)
 {
     rewind_run(x);
+    x->pass = PASS_POWER;
     x->count = (struct explore_count){0};
     x->end = x->options->seconds > 0 ? now() + x->options->seconds : 0;
     x->place = place;

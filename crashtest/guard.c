@@ -16,8 +16,8 @@
 #include "include/crashtest.h"
 
 #define STACK_SIZE ((size_t)64 << 10)
-#define TICK_S 2
-#define TICKS_MAX 5 /* of processor time, for functions that neither load nor store */
+#define TICK_S 1
+#define TICKS_MAX 2 /* of processor time, for functions that neither load nor store */
 
 static struct {
     sigjmp_buf back;

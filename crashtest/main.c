@@ -220,7 +220,7 @@ static bool explain(struct test *test)
     if (failure->verdict.kind != VERDICT_WRONG)
         return false;
     blame_find(&test->subject, &failure->place, &failure->crash, &failure->account,
-               operation_of(test), &failure->blame);
+               &failure->verdict, operation_of(test), &failure->blame);
     print_id(test);
     test->report.failure = failure;
     return true;

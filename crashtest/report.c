@@ -10,7 +10,7 @@
 void report_coverage(const struct report *report, char *text, size_t size)
 {
     const struct explore_count *count = &report->count;
-    unsigned long long seen = count->states, possible = count->possible;
+    unsigned long long seen = count->states;
 
     if (report->is_sampled)
         snprintf(text, size, "sampled (%llu states; not all stores could be seen)",
@@ -21,10 +21,10 @@ void report_coverage(const struct report *report, char *text, size_t size)
         snprintf(text, size, "bounded (%llu states; out of time)", seen);
     else if (count->exact_points == count->points)
         snprintf(text, size, "exact");
-    else if (possible == UINT64_MAX)
-        snprintf(text, size, "bounded (%llu of more than 10^19 states)", seen);
     else
-        snprintf(text, size, "bounded (%llu of %llu states)", seen, possible);
+        snprintf(text, size, "bounded (%llu of %llu crash points in full)",
+                 (unsigned long long)count->exact_points,
+                 (unsigned long long)count->points);
 }
 
 static const char *name_of(const struct report *report, uint64_t operation)
@@ -57,7 +57,7 @@ static void describe_event(const struct trace *trace, size_t index, char *text,
         [TRACE_FLUSH] = "the flush", [TRACE_CLFLUSH] = "the clflush",
         [TRACE_FENCE] = "the fence", [TRACE_BEGIN] = "the operation's beginning",
         [TRACE_END] = "its return"};
-    struct source source;
+    char place[500];
 
     if (index >= trace->count) {
         snprintf(text, size, "the end");
@@ -69,8 +69,8 @@ static void describe_event(const struct trace *trace, size_t index, char *text,
         snprintf(text, size, "%s", kinds[event->kind]);
         return;
     }
-    source_of_event(event, &source);
-    snprintf(text, size, "%s at %s", kinds[event->kind], source.place);
+    source_describe(event, place, sizeof(place));
+    snprintf(text, size, "%s at %s", kinds[event->kind], place);
 }
 
 static bool follows_return(const struct trace *trace, const struct place_level *level)
@@ -86,7 +86,7 @@ static void describe_level(const struct trace *trace, const struct place_level *
                                         [PLACE_POWER] = "power failure before",
                                         [PLACE_KILLED] = "process killed after",
                                         [PLACE_SAVED] = "power failure after"};
-    char event[300];
+    char event[600];
 
     if (follows_return(trace, level)) {
         snprintf(text, size, "power failure after its return");
@@ -99,7 +99,7 @@ static void describe_level(const struct trace *trace, const struct place_level *
 void report_crash(const struct report *report, char *text, size_t size)
 {
     const struct failure *failure = report->failure;
-    char nested[400] = "";
+    char nested[700] = "";
 
     describe_level(report->session->trace, &failure->place.levels[0], text, size);
     if (failure->place.levels[1].kind == PLACE_NONE)
@@ -121,12 +121,10 @@ static void print_value(FILE *out, uint64_t value, uint8_t size)
 static void print_store(FILE *out, const struct account_entry *entry)
 {
     const struct trace_event *event = &entry->event;
-    struct source source;
+    char place[500];
 
-    source_of_event(event, &source);
-    fprintf(out, "  %-10s%s", entry->lost ? "lost" : "arrived", source.place);
-    if (source.function[0])
-        fprintf(out, " (%s)", source.function);
+    source_describe(event, place, sizeof(place));
+    fprintf(out, "  %-10s%s", entry->lost ? "lost" : "arrived", place);
     fprintf(out, ": %u byte%s at 0x%llx: ", event->size, event->size == 1 ? "" : "s",
             (unsigned long long)event->at);
     print_value(out, event->before, event->size);
@@ -156,7 +154,7 @@ static void print_stores(FILE *out, const struct account *account, bool lost)
 static void print_failure(const struct report *report, FILE *out)
 {
     const struct failure *failure = report->failure;
-    char text[800];
+    char text[1600];
 
     fprintf(out, "%s\n\n", failure->blame.headline);
     report_operation(report, text, sizeof(text));

@@ -49,7 +49,7 @@ static void print_failure(FILE *out, const struct report *report)
 {
     const struct failure *failure = report->failure;
     struct source culprit = {"", ""};
-    char text[800];
+    char text[1600];
 
     if (failure->blame.culprit)
         source_of_event(&failure->blame.culprit->event, &culprit);

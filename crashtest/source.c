@@ -37,18 +37,18 @@ static void find_in_library(uintptr_t address, struct source *source)
         snprintf(source->function, sizeof(source->function), "%s", info.dli_sname);
 }
 
-/* Paths are shown from the current directory where they lie in it. */
+/* Paths in the current directory are shown from there, others by their last part. */
 static const char *shorten(const char *path)
 {
     char directory[400];
     size_t length;
 
     if (!getcwd(directory, sizeof(directory)))
-        return path;
+        return file_name(path);
     length = strlen(directory);
     if (strncmp(path, directory, length) == 0 && path[length] == '/')
         return path + length + 1;
-    return path;
+    return file_name(path);
 }
 
 static void cut(char *text, char end)
@@ -57,6 +57,12 @@ static void cut(char *text, char end)
 
     if (found)
         *found = 0;
+}
+
+/* Inline functions of the compiler's headers are not where anybody looks. */
+static bool is_of_system(const char *place)
+{
+    return strncmp(place, "/usr/", 5) == 0;
 }
 
 /* Reads what addr2line says: a line with the function, one with "file:line". */
@@ -70,7 +76,7 @@ static bool read_answer(FILE *answer, struct source *source)
     cut(function, '\n');
     cut(place, '\n');
     cut(place, ' '); /* "(discriminator 2)" */
-    if (strstr(place, "??") || strstr(place, ":?") || strstr(place, ":0"))
+    if (strstr(place, "??") || strstr(place, ":?") || is_of_system(place))
         return false;
     snprintf(source->place, sizeof(source->place), "%.199s", shorten(place));
     snprintf(source->function, sizeof(source->function), "%.99s", function);
@@ -88,14 +94,16 @@ static bool find_by_addr2line(uintptr_t address, struct source *source)
         return false;
     program[length] = 0;
     dl_iterate_phdr(find_program, &base);
-    snprintf(command, sizeof(command), "addr2line -f -C -e '%s' 0x%llx 2>/dev/null",
+    snprintf(command, sizeof(command), "addr2line -f -i -C -e '%s' 0x%llx 2>/dev/null",
              program, (unsigned long long)(address - base - 1));
     FILE *answer = popen(command, "r");
 
     if (!answer)
         return false;
-    bool found = read_answer(answer, source);
+    bool found = false;
 
+    while (!found && !feof(answer))
+        found = read_answer(answer, source);
     pclose(answer);
     return found;
 }
@@ -106,10 +114,36 @@ void source_find(uintptr_t return_address, struct source *source)
         find_in_library(return_address, source);
 }
 
+/* Where the event's frame with a line of source is, from `frame` on; TRACE_FRAMES:
+ * none. */
+static size_t find_frame(const struct trace_event *event, size_t frame,
+                         struct source *source)
+{
+    for (; frame < TRACE_FRAMES && event->frames[frame] != 0; frame++)
+        if (find_by_addr2line(event->frames[frame], source))
+            return frame;
+    return TRACE_FRAMES;
+}
+
 void source_of_event(const struct trace_event *event, struct source *source)
 {
-    for (size_t i = 0; i < TRACE_FRAMES && event->frames[i] != 0; i++)
-        if (find_by_addr2line(event->frames[i], source))
-            return;
-    source_find(event->frames[0], source);
+    if (find_frame(event, 0, source) == TRACE_FRAMES)
+        source_find(event->frames[0], source);
+}
+
+void source_describe(const struct trace_event *event, char *text, size_t size)
+{
+    struct source source, caller;
+    size_t frame = find_frame(event, 0, &source);
+
+    if (frame == TRACE_FRAMES)
+        source_find(event->frames[0], &source);
+    int length =
+        snprintf(text, size, "%s%s%s%s", source.place, source.function[0] ? " (" : "",
+                 source.function, source.function[0] ? ")" : "");
+
+    if (length > 0 && (size_t)length < size && frame < TRACE_FRAMES &&
+        find_frame(event, frame + 1, &caller) < TRACE_FRAMES)
+        snprintf(text + length, size - (size_t)length, ", called from %s (%s)",
+                 caller.place, caller.function);
 }

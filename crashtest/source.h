@@ -21,4 +21,7 @@ void source_find(uintptr_t return_address, struct source *source);
  */
 void source_of_event(const struct trace_event *event, struct source *source);
 
+/* "log.c:57 (append), called from log.c:80 (insert)" */
+void source_describe(const struct trace_event *event, char *text, size_t size);
+
 #endif

@@ -16,7 +16,7 @@ static __thread struct {
     size_t size;
     uint8_t kind;
     bool joined;
-    const void *pc;
+    uintptr_t frames[TRACE_FRAMES];
 } self;
 
 #define ALIASES_MAX 16
@@ -150,18 +150,26 @@ static uint32_t thread_id(void)
     return self.id;
 }
 
-static struct trace_event *add(enum trace_kind kind, const void *pc)
+static void note_frames(uintptr_t frames[TRACE_FRAMES], const void *pc)
+{
+    frames[0] = (uintptr_t)pc;
+    for (uint32_t i = 1; i < TRACE_FRAMES; i++)
+        frames[i] =
+            i <= self.depth ? (uintptr_t)self.callers[(self.depth - i) % DEPTH_MAX] : 0;
+}
+
+static struct trace_event *add(enum trace_kind kind,
+                               const uintptr_t frames[TRACE_FRAMES])
 {
     struct trace_event *event = trace_add(recorder.trace, kind);
 
     event->thread = thread_id();
-    event->frames[0] = (uintptr_t)pc;
-    for (uint32_t i = 1; i < TRACE_FRAMES && i <= self.depth; i++)
-        event->frames[i] = (uintptr_t)self.callers[(self.depth - i) % DEPTH_MAX];
+    for (uint32_t i = 0; i < TRACE_FRAMES; i++)
+        event->frames[i] = frames[i];
     return event;
 }
 
-static void add_piece(struct trace_event like, enum trace_kind kind, const void *pc)
+static void add_piece(struct trace_event like, enum trace_kind kind)
 {
     const uint8_t *memory = recorder.base + like.at;
     uint8_t *shadow = recorder.shadow + like.at;
@@ -170,7 +178,7 @@ static void add_piece(struct trace_event like, enum trace_kind kind, const void 
 
     if (before == after && kind == TRACE_STORE)
         return; /* without effect in the cache, whatever was stored before */
-    struct trace_event *event = add(kind, pc);
+    struct trace_event *event = add(kind, like.frames);
 
     event->at = like.at;
     event->size = like.size;
@@ -182,13 +190,12 @@ static void add_piece(struct trace_event like, enum trace_kind kind, const void 
     trace_store_piece(shadow, after, like.size);
 }
 
-static void add_pieces(struct trace_event like, size_t size, enum trace_kind kind,
-                       const void *pc)
+static void add_pieces(struct trace_event like, size_t size, enum trace_kind kind)
 {
     like.group = recorder.trace->groups++;
     while (size > 0) {
         like.size = trace_piece_at(like.at, size);
-        add_piece(like, kind, pc);
+        add_piece(like, kind);
         like.at += like.size;
         size -= like.size;
     }
@@ -202,7 +209,9 @@ static void complete_pending(void)
     self.size = 0;
     if (recorder.trace && record_find(self.address, &size, &like.at)) {
         lock();
-        add_pieces(like, size, self.kind, self.pc);
+        for (uint32_t i = 0; i < TRACE_FRAMES; i++)
+            like.frames[i] = self.frames[i];
+        add_pieces(like, size, self.kind);
         unlock();
     }
 }
@@ -232,7 +241,7 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
     self.size = size;
     self.kind = (uint8_t)kind;
     self.joined = joined;
-    self.pc = pc;
+    note_frames(self.frames, pc);
 }
 
 /* ---- What the hooks do not see --------------------------------------------------- */
@@ -242,13 +251,14 @@ static void catch_up_line(uint64_t at, const void *pc)
 {
     struct trace_event like = {.unseen = true, .group = recorder.trace->groups++};
 
+    note_frames(like.frames, pc);
     for (like.at = at; like.at < at + LINE_SIZE; like.at += 8) {
         if (memcmp(recorder.base + like.at, recorder.shadow + like.at, 8) == 0)
             continue;
         if (recorder.unseen++ == 0)
             recorder.unseen_at = like.at;
         like.size = 8;
-        add_piece(like, TRACE_STORE, pc);
+        add_piece(like, TRACE_STORE);
     }
 }
 
@@ -279,25 +289,30 @@ void record_flush(const void *address, size_t size, enum trace_kind kind,
     if (size == 0 || !recorder.trace || !record_find(address, &size, &offset))
         return;
     uint64_t end = (offset + size + LINE_SIZE - 1) & ~(uint64_t)(LINE_SIZE - 1);
+    uintptr_t frames[TRACE_FRAMES];
 
+    note_frames(frames, pc);
     offset &= ~(uint64_t)(LINE_SIZE - 1);
     lock();
     if (recorder.catch_up)
         catch_up(offset, end, pc);
     for (; offset < end; offset += LINE_SIZE)
-        add(kind, pc)->at = offset;
+        add(kind, frames)->at = offset;
     unlock();
 }
 
 void record_fence(const void *pc)
 {
+    uintptr_t frames[TRACE_FRAMES];
+
     record_settle();
     if (!recorder.trace)
         return;
     lock();
     if (recorder.catch_up)
         catch_up_all(pc);
-    add(TRACE_FENCE, pc);
+    note_frames(frames, pc);
+    add(TRACE_FENCE, frames);
     unlock();
 }
 
@@ -313,11 +328,14 @@ void record_look_for_unseen(void)
 
 void record_mark(enum trace_kind kind, uint64_t operation)
 {
+    uintptr_t frames[TRACE_FRAMES];
+
     record_look_for_unseen();
     if (!recorder.trace)
         return;
     lock();
-    add(kind, CALLER)->at = operation;
+    note_frames(frames, CALLER);
+    add(kind, frames)->at = operation;
     unlock();
 }
 
