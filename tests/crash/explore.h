@@ -40,6 +40,7 @@ struct expectation {
     struct loose_range loose[LOOSE_MAX];
     uint32_t loose_count;
     bool returned; /* begins with the return of an operation: itself a crash point */
+    bool may_be_no_pool; /* it is being made */
     const char *stage;
 };
 

@@ -215,12 +215,31 @@ void run_begin(struct run *run, const struct bed *bed, enum minl2r_medium medium
 {
     *run = (struct run){.live = copy_of(bed->memory)};
     serial = 1000;
-    shadow_record(&run->trace);
+    shadow_record(NULL);
     attach(&run->pool, run->live, medium);
-    shadow_trace_clear(&run->trace);
     run->durable = copy_of(run->live);
     run->trace.mirror = copy_of(run->live);
+    shadow_record(&run->trace);
     current = run;
+}
+
+void run_format(struct run *run, const uint8_t *memory,
+                const struct minl2r_options *options)
+{
+    struct expectation *e = run->expectations;
+
+    *run = (struct run){.live = copy_of(memory), .durable = copy_of(memory)};
+    pm_adopt(&run->pool.pm, run->live, BED_SIZE, MINL2R_DAX);
+    shadow_record(&run->trace);
+    if (pool_format(&run->pool.pm, "crash", BED_SIZE, options) < 0)
+        give_up("cannot format");
+    shadow_mark(&run->pool.pm, STAGE_DONE);
+    e[STAGE_OUTER] = (struct expectation){.images = {run->live},
+                                          .count = 1,
+                                          .stage = "formatting",
+                                          .may_be_no_pool = true};
+    e[STAGE_DONE] = (struct expectation){
+        .images = {run->live}, .count = 1, .stage = "formatted", .returned = true};
 }
 
 void run_end(struct run *run)

@@ -76,6 +76,11 @@ void run_operation(struct run *run, operation_fn *operation);
 bool run_two(struct run *run, operation_fn *outer, operation_fn *inner, unsigned side,
              uint32_t pause);
 
+/* Instead of run_begin(): makes a pool of `memory`. Until it is made, it may be none.
+ */
+void run_format(struct run *run, const uint8_t *memory,
+                const struct minl2r_options *options);
+
 /*
  * Runs an operation whose commit has to fail since its fence `nth` does. It may have
  * changed the pool to `after`, or not at all, and later changes have to fail, too.

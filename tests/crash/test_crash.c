@@ -21,6 +21,10 @@
 static const struct minl2r_options small_log = {
     .block_size = BED_BLOCK_SIZE, .lanes = 2, .log_size = MINL2R_LOG_SIZE_MIN};
 
+/* With room to spare the library takes short cuts. */
+static const struct minl2r_options large_log = {.block_size = BED_BLOCK_SIZE,
+                                                .lanes = 2};
+
 /* One lane for commits only: what holds a lane while it goes on has another. */
 static const struct minl2r_options always_swap = {.block_size = BED_BLOCK_SIZE,
                                                   .lanes = 1,
@@ -112,6 +116,29 @@ static void every_crash_shows_all_or_nothing(void **state)
     run_begin(&run, &trial->setting->bed, trial->setting->options.medium);
     run_operation(&run, trial->operation->call);
     explore_run(trial->setting, &run, 0, trial->operation->name);
+}
+
+/* ---- Making a pool --------------------------------------------------------------- */
+
+/* Each in its own way no pool: nothing, something else, and a pool whose start was
+ * cleared. */
+static void every_crash_of_formatting_shows_no_pool_or_a_new_one(void **state)
+{
+    struct trial *trial = *state;
+    uint8_t *memory = malloc(BED_SIZE);
+
+    assert_non_null(memory);
+    for (unsigned i = 0; i < 3; i++) {
+        struct run run;
+
+        memset(memory, i == 0 ? 0 : 0x5a, BED_SIZE);
+        if (i == 2)
+            memcpy(memory + PM_PAGE, trial->setting->bed.memory + PM_PAGE,
+                   BED_SIZE - PM_PAGE);
+        run_format(&run, memory, &small_log);
+        explore_run(trial->setting, &run, 0, "format");
+    }
+    free(memory);
 }
 
 /* ---- A medium that fails ----------------------------------------------------------
@@ -360,9 +387,10 @@ static struct explore_options without_root(struct explore_options options)
     return options;
 }
 
-static int run_root_group(void)
+static int run_unborn_groups(void)
 {
     static const struct operation root = {"create_root", operation_create_root};
+    static const struct operation format = {"format", NULL};
     struct setting setting = {.options = without_root(thorough())};
     struct trial trial = {.operation = &root};
 
@@ -370,6 +398,9 @@ static int run_root_group(void)
     int failed = run_trials("no root yet", &setting, &trial, 1,
                             every_crash_shows_all_or_nothing);
 
+    trial.operation = &format;
+    failed += run_trials("no pool yet", &setting, &trial, 1,
+                         every_crash_of_formatting_shows_no_pool_or_a_new_one);
     bed_finish(&setting.bed);
     return failed;
 }
@@ -389,11 +420,13 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]);
     failed += run_group("one", (struct setting){.options = thorough()}, &small_log,
                         every_crash_shows_all_or_nothing);
-    failed += run_root_group();
+    failed += run_unborn_groups();
     failed += run_full_group();
     failed += run_poisoned_group();
     failed += run_group("eADR", (struct setting){.options = on_eadr(brief())},
                         &small_log, every_crash_shows_all_or_nothing);
+    failed += run_group("large log", (struct setting){.options = brief()}, &large_log,
+                        every_crash_shows_all_or_nothing);
     failed += run_group("swap always", (struct setting){.options = brief()},
                         &always_swap, every_crash_shows_all_or_nothing);
     failed += run_group("swap never", (struct setting){.options = brief()}, &never_swap,

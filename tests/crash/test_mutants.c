@@ -329,6 +329,47 @@ static void each_line_and_fence_of_recovery_is_needed(void **state)
     end_tally("lines and fences of recovery", tally);
 }
 
+/* ---- Formatting ------------------------------------------------------------------ */
+
+static void try_in_format(struct tally *tally, const uint8_t *memory,
+                          enum shadow_bug bug, uint32_t nth)
+{
+    static const struct operation format = {"format", NULL};
+    struct explore_options options = enough;
+    struct shadow_fault fault = {bug, nth, NULL};
+    struct explore_count count = {0};
+    struct run run;
+
+    options.again_every = 0; /* there is no root */
+    fault.trace = &run.trace;
+    shadow_inject(fault);
+    run_format(&run, memory, &small_log);
+    shadow_inject((struct shadow_fault){0});
+    judge(tally, &format, fault, !run_explore(&run, &options, &count));
+    run_end(&run);
+}
+
+static void each_flush_and_fence_of_formatting_is_needed(void **state)
+{
+    uint8_t *memory = malloc(BED_SIZE);
+    struct tally tally = {0};
+    struct run run;
+
+    (void)state;
+    assert_non_null(memory);
+    memset(memory, 0x5a, BED_SIZE);
+    run_format(&run, memory, &small_log);
+    uint32_t flushes = run.trace.flushes, fences = run.trace.fences;
+
+    run_end(&run);
+    for (uint32_t nth = 0; nth < flushes; nth++)
+        try_in_format(&tally, memory, SHADOW_LOSE_FLUSH, nth);
+    for (uint32_t nth = 0; nth < fences; nth++)
+        try_in_format(&tally, memory, SHADOW_LOSE_FENCE, nth);
+    free(memory);
+    end_tally("calls of formatting", tally);
+}
+
 /* ---- Bugs of the library --------------------------------------------------------- */
 
 struct mutation {
@@ -421,6 +462,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_flush_fence_and_stream_of_an_operation_is_needed),
         cmocka_unit_test(each_line_and_fence_of_recovery_is_needed),
+        cmocka_unit_test(each_flush_and_fence_of_formatting_is_needed),
         cmocka_unit_test(bugs_of_the_library_are_found),
     };
 
