@@ -298,6 +298,28 @@ static void transaction_is_aborted_after_each_call_without_memory(void **state)
     each_call_with_each_amount_of_memory(*state, ABORT);
 }
 
+/* The index of the blocks that a transaction changes grows with them. */
+static void index_that_cannot_grow_is_enomem_and_keeps_what_it_has(void **state)
+{
+    struct bed *bed = *state;
+    uint64_t offset = make_blocks(&bed->mp.pool, 200, 1), written = 0;
+    const uint8_t *data = minl2r_at(&bed->mp.pool, offset);
+    struct minl2r_tx *tx = begin(&bed->mp.pool);
+    int result = 0;
+
+    start_failing(1, true);
+    while (result == 0 && written < 200) {
+        result = minl2r_tx_write(tx, data + written * SUBJECT_BLOCK, "new", 4);
+        written += result == 0;
+    }
+    stop_failing();
+    assert_int_equal(result, -ENOMEM);
+    assert_true(written > 16);
+    assert_ok(minl2r_tx_commit(tx));
+    for (uint64_t i = 0; i < 200; i++)
+        assert_int_equal(memcmp(data + i * SUBJECT_BLOCK, "new", 4) == 0, i < written);
+}
+
 static void commit_and_abort_need_no_memory(void **state)
 {
     struct bed *bed = *state;
@@ -368,6 +390,7 @@ int main(void)
         test(transaction_goes_on_after_each_call_without_memory),
         test(each_call_without_memory_can_be_repeated),
         test(transaction_is_aborted_after_each_call_without_memory),
+        test(index_that_cannot_grow_is_enomem_and_keeps_what_it_has),
         test(commit_and_abort_need_no_memory),
         test(small_transactions_use_no_heap),
     };

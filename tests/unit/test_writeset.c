@@ -825,6 +825,28 @@ static void slot_that_names_a_block_of_the_same_transaction_stores_to_it(void **
     commit_and_compare(bed);
 }
 
+/* As when a tree gets a new root: the old one's pointers move to a new block. */
+static void slot_moved_to_a_block_of_the_same_transaction_is_swapped(void **state)
+{
+    struct bed *bed = *state;
+    uint64_t offset, *slots;
+    const uint64_t old = 0;
+
+    make_bed(bed, MINL2R_POINTER_HALF);
+    bed->free_blocks--;
+    assert_ok(minl2r_tx_alloc(bed->tx, 1, &offset, &slots));
+    memset(slots, 0, BLOCK);
+    slots[5] = bed->slots[0];
+    memcpy(bed->want[0], new_bytes(bed, 3000), 3000);
+    assert_ok(minl2r_tx_write_block(bed->tx, &slots[5], 0, bed->want[0], 3000));
+    assert_ok(minl2r_tx_write(bed->tx, &bed->slots[0], &old, 8));
+    assert_ok(minl2r_tx_write(bed->tx, &bed->slots[BLOCKS], &offset, 8));
+    assert_ok(minl2r_tx_commit(bed->tx));
+    assert_ok(minl2r_store64(bed->pool, &bed->slots[0], slots[5]));
+    bed->tx = begin(bed->pool);
+    commit_and_compare(bed);
+}
+
 /* ---- Blocks that hold slots ------------------------------------------------------ */
 
 /* The block of slots [0], named by a slot in the root; its words are slots, too. */
@@ -1303,6 +1325,7 @@ int main(void)
         test(aborted_hole_stays_a_hole),
         test(slots_in_a_block_of_the_same_transaction_are_filled),
         test(slot_that_names_a_block_of_the_same_transaction_stores_to_it),
+        test(slot_moved_to_a_block_of_the_same_transaction_is_swapped),
         test(block_that_holds_a_written_slot_stays_in_place),
         test(block_is_kept_in_place_by_a_slot_written_later),
         test(block_written_whole_refuses_a_slot_in_it),
