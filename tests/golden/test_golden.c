@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An image of each format version stays readable for ever: a pool that was cut off in a
+ * commit, and a filesystem. Made by make_golden.c; kept compressed.
+ */
+#include "tests/unit/fixture.h"
+
+#include <sys/stat.h>
+
+#include "include/pmfs.h"
+#include "tests/golden/golden.h"
+
+/* Unpacks an image to f->path. */
+static void unpack(const struct fixture *f, const char *name)
+{
+    char command[512];
+
+    snprintf(command, sizeof(command), "gzip -dc %s/%s.img.gz > %s", GOLDEN_DIRECTORY,
+             name, f->path);
+    assert_int_equal(system(command), 0);
+}
+
+static void no_finding(void *arg, const char *what)
+{
+    (void)arg;
+    print_error("%s\n", what);
+}
+
+static void assert_filled(const void *bytes, size_t size, uint32_t seed)
+{
+    uint8_t *expected = malloc(size);
+
+    golden_fill(expected, size, seed);
+    assert_memory_equal(bytes, expected, size);
+    free(expected);
+}
+
+static void a_pool_of_version_1_is_recovered(void **state)
+{
+    struct fixture *f = *state;
+    struct golden_root content;
+    struct minl2r_info info;
+
+    unpack(f, "pool-v1");
+    assert_ok(minl2r_pool_check(f->path, no_finding, NULL));
+    assert_ok(minl2r_pool_open(f->path, "golden", NULL, &f->pool));
+    const struct golden_root *root = minl2r_root(f->pool, sizeof(*root));
+
+    assert_non_null(root);
+    golden_fill(&content, sizeof(content), 1);
+    assert_memory_equal(root->bytes, content.bytes, sizeof(content.bytes));
+    assert_filled(minl2r_at(f->pool, root->slots[0]), GOLDEN_BLOCK_SIZE, 2);
+    assert_int_equal(root->slots[1], 0);
+    assert_ok(minl2r_pool_info(f->pool, &info));
+    assert_int_equal(info.format, 1);
+    assert_int_equal(info.lanes, 3);
+    assert_int_equal(info.recovery.lanes, 1);
+    /* The root object, the block and the run are what is allocated. */
+    assert_int_equal(info.blocks - info.blocks_free,
+                     (sizeof(*root) + GOLDEN_BLOCK_SIZE - 1) / GOLDEN_BLOCK_SIZE + 1 +
+                         3);
+    /* A swap, the filling of a hole, a freeing, an allocation, and bytes behind links.
+     */
+    assert_true(info.recovery.batches > 3);
+    assert_true(info.recovery.bytes >= sizeof(content.bytes));
+    assert_int_equal(info.recovery.blocks, 2 + 1 + 3 + 5);
+}
+
+static void a_filesystem_of_version_1_is_read(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t bytes[GOLDEN_FILE_HOLE + GOLDEN_FILE_SIZE];
+    char target[PMFS_SYMLINK_MAX + 1];
+    struct pmfs_attr dir, file;
+    struct pmfs *fs;
+    size_t done;
+
+    unpack(f, "pmfs-v1");
+    assert_ok(pmfs_fsck(f->path, no_finding, NULL, NULL));
+    assert_ok(pmfs_mount(f->path, NULL, &fs));
+    assert_ok(pmfs_lookup(fs, PMFS_ROOT_INO, "dir", &dir));
+    assert_int_equal(dir.mode, S_IFDIR | 0750);
+    assert_int_equal(dir.uid, 1000);
+    assert_ok(pmfs_lookup(fs, dir.ino, "file", &file));
+    assert_int_equal(file.nlink, 2);
+    assert_int_equal(file.size, sizeof(bytes));
+    assert_ok(pmfs_read(fs, file.ino, 0, bytes, sizeof(bytes), &done));
+    assert_int_equal(done, sizeof(bytes));
+    for (size_t i = 0; i < GOLDEN_FILE_HOLE; i++)
+        assert_int_equal(bytes[i], 0);
+    assert_filled(bytes + GOLDEN_FILE_HOLE, GOLDEN_FILE_SIZE, 5);
+    assert_ok(pmfs_lookup(fs, PMFS_ROOT_INO, "symlink", &file));
+    assert_ok(pmfs_readlink(fs, file.ino, target, sizeof(target)));
+    assert_string_equal(target, "dir/file");
+    assert_ok(pmfs_unmount(fs));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_pool_of_version_1_is_recovered, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_filesystem_of_version_1_is_read,
+                                        fixture_setup, fixture_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
