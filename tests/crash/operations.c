@@ -495,6 +495,28 @@ static int hole_in_own_block(struct minl2r_pool *pool, const struct side *side)
     return 0;
 }
 
+static int own_block_in_own_slot(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+    uint64_t own, below;
+    uint8_t *copy;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(minl2r_tx_alloc(tx, 1, &own, NULL));
+    TRY(minl2r_tx_alloc(tx, 1, &below, NULL));
+    const uint64_t *slots = pool_at(pool, own);
+
+    TRY(minl2r_tx_zero(tx, slots, BED_BLOCK_SIZE));
+    TRY(minl2r_tx_write(tx, &slots[5], &below, sizeof(below)));
+    TRY(write_new_block(tx, &slots[5], 0, BED_BLOCK_SIZE));
+    TRY(write_new_block(tx, &slots[5], 100, 8));
+    TRY(minl2r_tx_edit(tx, pool_at(pool, below + 200), 100, &copy));
+    run_new_bytes(copy + 16, 8);
+    TRY(minl2r_tx_write(tx, find_hole(side), &own, sizeof(own)));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
 /* A block moves under a new block of slots, and is changed on the way. */
 static int old_block_in_own_slot(struct minl2r_pool *pool, const struct side *side)
 {
@@ -670,6 +692,23 @@ static int slab_object(struct minl2r_pool *pool, const struct side *side)
         TRY(write_new(tx, pool_at(pool, object), 100));
     }
     TRY(minl2r_tx_write(tx, &side->object, &object, sizeof(object)));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
+/* More than a block of them, of which some are given back at once. */
+static int slab_objects(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+    uint64_t objects[6];
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    for (uint32_t i = 0; i < 6; i++) {
+        TRY(minl2r_slab_alloc(tx, &side->slab, 120, &objects[i]));
+        TRY(write_new(tx, pool_at(pool, objects[i]), 120));
+    }
+    TRY(minl2r_slab_free(tx, &side->slab, objects[5], 120));
+    TRY(minl2r_slab_free(tx, &side->slab, objects[0], 120));
     TRY(minl2r_tx_commit(tx));
     return 0;
 }
@@ -914,6 +953,7 @@ const struct operation operations[] = {
     OPERATION(hole_part),
     OPERATION(hole_whole_then_part),
     OPERATION(hole_in_own_block),
+    OPERATION(own_block_in_own_slot),
     OPERATION(old_block_in_own_slot),
     OPERATION(slot_in_changed_block),
     OPERATION(alloc_and_store),
@@ -926,6 +966,7 @@ const struct operation operations[] = {
     OPERATION(free_in_pieces),
     OPERATION(free_block_of_slot),
     OPERATION(slab_object),
+    OPERATION(slab_objects),
     OPERATION(snapshot),
     OPERATION(snapshot_and_abort),
     OPERATION(snapshot_ranges),

@@ -399,6 +399,7 @@ static int run_unborn_groups(void)
                             every_crash_shows_all_or_nothing);
 
     trial.operation = &format;
+    setting.count = (struct explore_count){0};
     failed += run_trials("no pool yet", &setting, &trial, 1,
                          every_crash_of_formatting_shows_no_pool_or_a_new_one);
     bed_finish(&setting.bed);
