@@ -134,6 +134,7 @@ void guard_call(guard_fn *function, void *arg, uint64_t hooks_max,
 {
     uint32_t depth = record_depth();
 
+    record_set_depth(0);
     report->end = GUARD_RETURNED;
     report->message[0] = 0;
     guard.report = report;

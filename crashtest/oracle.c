@@ -2,10 +2,12 @@
 #include "crashtest/oracle.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,14 +15,21 @@
 #include "crashtest/runtime/record.h"
 
 #define AFTER_EVENTS_MAX ((size_t)1 << 22)
-#define CLOSE_FROM 3
-
 /* Memory is compared with its shadow after each state at first, then now and then. */
 #define COMPARE_FIRST 16
 #define COMPARE_EVERY 4096
 
+#define AGAIN_EVERY 8
+
+#define FIRST_FD 3
+
 int oracle_init(struct oracle *oracle)
 {
+    oracle->first_free_fd = fcntl(STDIN_FILENO, F_DUPFD, FIRST_FD);
+    if (oracle->first_free_fd >= 0)
+        close(oracle->first_free_fd);
+    else
+        oracle->first_free_fd = FIRST_FD;
     oracle->after = trace_create(AFTER_EVENTS_MAX);
     oracle->shared = mmap(NULL, sizeof(*oracle->shared), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -75,6 +84,14 @@ static int call_use(void *arg)
     return program->use(&call->oracle->pm, program->arg);
 }
 
+static int call_close(void *arg)
+{
+    const struct call *call = arg;
+    const struct crashtest_program *program = call->oracle->program;
+
+    return program->close ? program->close(&call->oracle->pm, program->arg) : 0;
+}
+
 static bool try_step(const struct call *call, const char *step, guard_fn *function)
 {
     struct guard_report report;
@@ -124,22 +141,33 @@ static bool try_check(const struct call *call, const char *step)
 /* A second recovery has nothing to do, and must not harm. */
 static bool try_again(const struct call *call)
 {
-    return try_step(call, "a second recovery", call_recover) &&
+    return try_step(call, "close", call_close) &&
+           try_step(call, "a second recovery", call_recover) &&
            try_check(call, "check after a second recovery");
+}
+
+/* In a child each state takes long enough without. */
+static bool is_time_for_again(const struct oracle *oracle, const struct trace *recovery)
+{
+    return oracle->in_child ? oracle->judged % AGAIN_EVERY == 0 : has_stores(recovery);
 }
 
 static void call_steps(const struct call *call, struct trace *recovery)
 {
-    struct oracle *oracle = call->oracle;
+    const struct oracle *oracle = call->oracle;
+    bool good;
 
     record_start(recovery);
-    bool recovered = try_step(call, "recovery", call_recover);
-
+    good = try_step(call, "recovery", call_recover);
     record_stop();
     record_start(oracle->after);
-    if (recovered && try_check(call, "check") &&
-        (!has_stores(recovery) || try_again(call)) && oracle->program->use)
-        try_step(call, "use after recovery", call_use);
+    good = good && try_check(call, "check");
+    if (is_time_for_again(oracle, recovery))
+        good = good && try_again(call);
+    if (oracle->program->use)
+        good = good && try_step(call, "use after recovery", call_use);
+    if (good)
+        try_step(call, "close", call_close);
     record_stop();
 }
 
@@ -174,7 +202,7 @@ static bool restore(const struct subject *subject)
 /* What a call that did not return has left open. */
 static void clean_up(const struct oracle *oracle)
 {
-    (void)oracle;
+    syscall(SYS_close_range, (unsigned)oracle->first_free_fd, ~0u, 0);
     record_forget_aliases();
 }
 
@@ -242,9 +270,8 @@ static void judge_in_child(const struct call *call, struct trace *recovery)
     restore(oracle->subject);
 }
 
-static bool is_time_to_compare(struct oracle *oracle)
+static bool is_time_to_compare(const struct oracle *oracle)
 {
-    oracle->judged++;
     return oracle->judged <= COMPARE_FIRST || oracle->judged % COMPARE_EVERY == 0;
 }
 
@@ -255,6 +282,7 @@ void oracle_judge(void *arg, const struct crash *crash, struct trace *recovery,
     struct call call = {oracle, crash, verdict};
 
     *verdict = (struct verdict){0};
+    oracle->judged++;
     if (oracle->in_child) {
         judge_in_child(&call, recovery);
         return;

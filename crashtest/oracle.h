@@ -24,6 +24,7 @@ struct oracle {
     struct trace *after;    /* of what comes after recovery */
     struct verdict *shared; /* with children */
     uint64_t judged;
+    int first_free_fd; /* what is open from here on is the program's */
 };
 
 /* 0 or a negative errno. The rest is set before. */

@@ -145,7 +145,7 @@ static void run_in_child(struct session *session)
     if (!pm.base)
         return;
     running = session;
-    record_pm(session->fd, pm.base, session->size, session->shadow);
+    record_pm(session->path, session->fd, pm.base, session->size, session->shadow);
     guard_init_child();
     if (!step(session, "init", call_init, &pm))
         return;
@@ -301,7 +301,8 @@ static int map_for_recovery(struct session *session)
         return fail(session, -ENOMEM, "cannot map PM");
     memcpy(session->image, session->base, session->size);
     memcpy(session->shadow, session->base, session->size);
-    record_pm(session->fd, session->image, session->size, session->shadow);
+    record_pm(session->path, session->fd, session->image, session->size,
+              session->shadow);
     return 0;
 }
 

@@ -94,6 +94,12 @@ struct crashtest_program {
     /* Can the program go on from here? It may store to PM. NULL: not asked. */
     int (*use)(const struct crashtest_pm *pm, void *arg);
 
+    /*
+     * Lets go of what `recover` opened, for the next state to be recovered in the same
+     * process. It may store to PM. NULL: nothing is open.
+     */
+    int (*close)(const struct crashtest_pm *pm, void *arg);
+
     void *arg;          /* handed to each of them */
     bool fixed_address; /* the program needs PM at the same address after a crash */
 };

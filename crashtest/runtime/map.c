@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +21,8 @@ HOOK void *mmap(void *address, size_t size, int protection, int flags, int fd,
 HOOK void *mmap64(void *address, size_t size, int protection, int flags, int fd,
                   off_t offset);
 HOOK int munmap(void *address, size_t size);
+HOOK int open(const char *path, int flags, ...);
+HOOK int open64(const char *path, int flags, ...);
 HOOK int msync(void *address, size_t size, int flags);
 
 static bool is_of_program(const void *pc)
@@ -89,10 +93,44 @@ int msync(void *address, size_t size, int flags)
 
 bool map_is_pm_path(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool is_pm = fd >= 0 && record_is_pm_file(fd);
+    return path && recorder.path && strcmp(path, recorder.path) == 0;
+}
 
-    if (fd >= 0)
-        close(fd);
-    return is_pm;
+/* ---- Opening --------------------------------------------------------------------- */
+
+/* PM is there already, but the program may make its file. */
+static int open_file(const char *path, int flags, mode_t mode)
+{
+    if (map_is_pm_path(path))
+        flags &= ~(O_CREAT | O_EXCL | O_TRUNC);
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+static bool has_mode(int flags)
+{
+    return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+int open(const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    va_list args;
+
+    va_start(args, flags);
+    if (has_mode(flags))
+        mode = va_arg(args, mode_t);
+    va_end(args);
+    return open_file(path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    va_list args;
+
+    va_start(args, flags);
+    if (has_mode(flags))
+        mode = va_arg(args, mode_t);
+    va_end(args);
+    return open_file(path, flags | O_LARGEFILE, mode);
 }

@@ -47,10 +47,11 @@ static void unlock(void)
 
 /* ---- Where PM is ----------------------------------------------------------------- */
 
-void record_pm(int fd, uint8_t *base, uint64_t size, uint8_t *shadow)
+void record_pm(const char *path, int fd, uint8_t *base, uint64_t size, uint8_t *shadow)
 {
     struct stat status;
 
+    recorder.path = path;
     recorder.base = base;
     recorder.size = size;
     recorder.shadow = shadow;
@@ -150,12 +151,13 @@ static uint32_t thread_id(void)
     return self.id;
 }
 
+/* Not the outermost caller: that is the tester, or libc. */
 static void note_frames(uintptr_t frames[TRACE_FRAMES], const void *pc)
 {
     frames[0] = (uintptr_t)pc;
     for (uint32_t i = 1; i < TRACE_FRAMES; i++)
         frames[i] =
-            i <= self.depth ? (uintptr_t)self.callers[(self.depth - i) % DEPTH_MAX] : 0;
+            i < self.depth ? (uintptr_t)self.callers[(self.depth - i) % DEPTH_MAX] : 0;
 }
 
 static struct trace_event *add(enum trace_kind kind,

@@ -17,6 +17,7 @@
 
 /* What the hooks look at first: off unless `trace` is set. */
 struct recorder {
+    const char *path; /* of the file that is PM */
     uint8_t *base;
     uint64_t size;
     uint8_t *shadow;
@@ -32,8 +33,9 @@ struct recorder {
 };
 extern struct recorder recorder;
 
-/* From now on `fd`, mapped at `base`, is PM; shadow has its content. */
-void record_pm(int fd, uint8_t *base, uint64_t size, uint8_t *shadow);
+/* From now on `fd`, also known by `path` and mapped at `base`, is PM; shadow has its
+ * content. */
+void record_pm(const char *path, int fd, uint8_t *base, uint64_t size, uint8_t *shadow);
 bool record_is_pm_file(int fd);
 
 /* Adds what happens to `trace`, until record_stop(). */
