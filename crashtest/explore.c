@@ -62,6 +62,8 @@ struct explorer {
     uint64_t random;
     uint64_t *seen; /* hashes, open addressing */
     uint64_t seen_count, seen_capacity;
+    struct explore_point *points;
+    uint32_t point_count, point_capacity;
     double end; /* of the time to explore */
 };
 
@@ -630,20 +632,32 @@ const struct strategy *strategy_find(const char *name)
 
 /* ---- Crash points ---------------------------------------------------------------- */
 
-static void count_point(struct explorer *x, unsigned number, uint64_t states,
-                        bool exact)
+static void note_point(struct explorer *x, struct explore_point point)
+{
+    x->points =
+        grow(x->points, x->point_count + 1, &x->point_capacity, sizeof(*x->points));
+    x->points[x->point_count++] = point;
+    x->count.points++;
+    x->count.exact_points += point.exact;
+    if (__builtin_add_overflow(x->count.possible, point.possible, &x->count.possible))
+        x->count.possible = UINT64_MAX;
+}
+
+static void count_point(struct explorer *x, unsigned number, struct explore_point point)
 {
     if (number == RECOVERY) {
         x->count.nested_points++;
-        x->count.exact_nested_points += exact;
-        return;
+        x->count.exact_nested_points += point.exact;
+    } else if (x->pass == PASS_POWER) {
+        point.states = x->count.states - point.states;
+        note_point(x, point);
     }
-    if (x->pass != PASS_POWER)
-        return;
-    x->count.points++;
-    x->count.exact_points += exact;
-    if (__builtin_add_overflow(x->count.possible, states, &x->count.possible))
-        x->count.possible = UINT64_MAX;
+}
+
+const struct explore_point *explorer_points(const struct explorer *x, size_t *count)
+{
+    *count = x->point_count;
+    return x->points;
 }
 
 static void visit_point(struct explorer *x, unsigned number, size_t event)
@@ -656,11 +670,13 @@ static void visit_point(struct explorer *x, unsigned number, size_t event)
     level->kind = PLACE_POWER;
     level->event = event;
     uint64_t states = count_states(&level->px86);
+    struct explore_point point = {event, x->count.states, states, false};
     bool all_fit = begin_choices(x, level, states);
 
     strategy->visit(x, number, all_fit);
     end_choices(x, level);
-    count_point(x, number, states, all_fit && strategy->visit == visit_eagerly);
+    point.exact = all_fit && strategy->visit == visit_eagerly && !is_over(x);
+    count_point(x, number, point);
 }
 
 static bool is_crash_point(const struct px86 *px86, const struct trace_event *event)
@@ -755,13 +771,13 @@ static void visit_saved(struct explorer *x, unsigned number, size_t event)
     x->levels[number].kind = PLACE_SAVED;
     x->levels[number].event = event;
     x->levels[number].choice_count = 0;
-    if (number == RUN) {
+    struct explore_point point = {event, x->count.states, 1, true};
+
+    if (number == RUN)
         x->count.states++;
-        x->count.possible++;
-    } else {
+    else
         x->count.nested++;
-    }
-    count_point(x, number, 0, true);
+    count_point(x, number, point);
     judge(x, number);
 }
 
@@ -1167,5 +1183,6 @@ void explorer_destroy(struct explorer *x)
         free(x->levels[i].scratch);
     }
     free(x->seen);
+    free(x->points);
     free(x);
 }

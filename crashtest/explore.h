@@ -83,6 +83,14 @@ struct explore_count {
     bool out_of_time;
 };
 
+/* A crash point of the run. */
+struct explore_point {
+    size_t event;      /* the power fails before it */
+    uint64_t states;   /* that were not seen before */
+    uint64_t possible; /* saturates at UINT64_MAX */
+    bool exact;
+};
+
 /* What each line that is not as it was stored last had when the power failed. */
 struct place_line {
     uint64_t at;
@@ -141,6 +149,10 @@ void explorer_destroy(struct explorer *explorer);
 /* Explores until a state is not right; `place` and `verdict` are then that. */
 void explorer_run(struct explorer *explorer, struct explore_count *count,
                   struct place *place, struct verdict *verdict);
+
+/* The crash points explored, and how many. Until the explorer is destroyed. */
+const struct explore_point *explorer_points(const struct explorer *explorer,
+                                            size_t *count);
 
 /*
  * Has the state of `place` judged. False if there is no such state. `account` may be

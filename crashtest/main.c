@@ -265,6 +265,7 @@ static int explore_all(struct test *test)
     if (verdict.kind == VERDICT_WRONG)
         explorer_shrink(test->explorer, &test->failure.place);
     unhush(kept);
+    test->report.points = explorer_points(test->explorer, &test->report.point_count);
     test->report.is_sampled |= test->oracle.found_unseen;
     if (verdict.kind == VERDICT_CANNOT_SAY)
         return cannot_say(test, &verdict);

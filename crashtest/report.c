@@ -49,8 +49,7 @@ void report_operation(const struct report *report, char *text, size_t size)
         snprintf(text, size, "none had begun");
 }
 
-static void describe_event(const struct trace *trace, size_t index, char *text,
-                           size_t size)
+void report_event(const struct trace *trace, size_t index, char *text, size_t size)
 {
     static const char *const kinds[] = {
         [TRACE_STORE] = "the store", [TRACE_STREAM] = "the non-temporal store",
@@ -92,7 +91,7 @@ static void describe_level(const struct trace *trace, const struct place_level *
         snprintf(text, size, "power failure after its return");
         return;
     }
-    describe_event(trace, level->event, event, sizeof(event));
+    report_event(trace, level->event, event, sizeof(event));
     snprintf(text, size, "%s %s", kinds[level->kind], event);
 }
 

@@ -26,6 +26,8 @@ struct report {
     const struct explore_options *options;
     const char *command; /* the program, as it was called */
     struct explore_count count;
+    const struct explore_point *points;
+    size_t point_count;
     bool is_sampled; /* not all stores were seen when they happened */
     double seconds;
     const struct failure *failure; /* NULL: none */
@@ -42,6 +44,8 @@ int report_html(const struct report *report, const char *path);
 
 /* What happened to the operation that the failure is about: a clause. */
 void report_operation(const struct report *report, char *text, size_t size);
+/* What that event is, and where: a clause. */
+void report_event(const struct trace *trace, size_t index, char *text, size_t size);
 /* Where the power failed: a clause. */
 void report_crash(const struct report *report, char *text, size_t size);
 

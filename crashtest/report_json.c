@@ -48,7 +48,7 @@ static void print_store(FILE *out, const struct account_entry *entry, const char
 static void print_failure(FILE *out, const struct report *report)
 {
     const struct failure *failure = report->failure;
-    struct source culprit = {"", ""};
+    struct source culprit = {0};
     char text[1600];
 
     if (failure->blame.culprit)

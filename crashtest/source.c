@@ -5,6 +5,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ static void find_in_library(uintptr_t address, struct source *source)
 {
     Dl_info info;
 
-    source->function[0] = 0;
+    *source = (struct source){0};
     if (dladdr((void *)address, &info) == 0 || !info.dli_fname) {
         snprintf(source->place, sizeof(source->place), "0x%llx",
                  (unsigned long long)address);
@@ -78,7 +79,12 @@ static bool read_answer(FILE *answer, struct source *source)
     cut(place, ' '); /* "(discriminator 2)" */
     if (strstr(place, "??") || strstr(place, ":?") || is_of_system(place))
         return false;
+    char *colon = strrchr(place, ':');
+
+    source->line = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
     snprintf(source->place, sizeof(source->place), "%.199s", shorten(place));
+    snprintf(source->path, sizeof(source->path), "%.*s",
+             colon ? (int)(colon - place) : 0, place);
     snprintf(source->function, sizeof(source->function), "%.99s", function);
     return true;
 }

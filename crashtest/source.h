@@ -13,6 +13,8 @@
 struct source {
     char place[200];    /* "log.c:57"; or the library and function; never empty */
     char function[100]; /* may be empty */
+    char path[400];     /* of the file; empty: not known */
+    unsigned line;
 };
 
 void source_find(uintptr_t return_address, struct source *source);
