@@ -11,14 +11,17 @@
 #include "libminl2r/pool.h"
 #include "libminl2r/recovery.h"
 
-/* Makes a private mapping writable: its pages are copied when they are first written.
+/*
+ * Makes the mapping private and writable: its pages are copied when they are first
+ * written, and only then take memory.
  */
-static int make_writable(struct pm *pm)
+static int make_writable(struct pm *pm, int fd)
 {
     void *base;
 
     memcpy(&base, &pm->base, sizeof(base));
-    if (mprotect(base, pm->size, PROT_READ | PROT_WRITE) < 0)
+    if (mmap(base, pm->size, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED)
         return error_set(errno, "cannot make a private copy: %s", strerror(errno));
     pm->writable = true;
     pm->medium = MINL2R_EMULATED;
@@ -47,7 +50,7 @@ int view_open(const char *path, const char *layout, struct minl2r_pool **result)
 
     if (rc < 0)
         return rc;
-    rc = make_writable(&pm);
+    rc = make_writable(&pm, fd);
     if (rc < 0)
         goto close_file;
     pool = calloc(1, sizeof(*pool));

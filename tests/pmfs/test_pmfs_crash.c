@@ -429,8 +429,8 @@ static void every_crash_shows_the_tree_before_or_after(void **state)
 {
     const struct explore_options options = {
         .medium = MINL2R_DAX,
-        .states_max = is_long() ? 16384 : 1024,
-        .nested_states_max = is_long() ? 64 : 8,
+        .states_max = is_long() ? 16384 : 256,
+        .nested_states_max = is_long() ? 64 : 4,
         .kill = true,
         .use_every = 1,
         .use = judge,
