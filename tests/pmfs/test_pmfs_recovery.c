@@ -3,6 +3,8 @@
  * What mounting finishes. A copy of the pool file, made while it is mounted, is what a
  * killed process leaves.
  */
+#include <sys/wait.h>
+
 #include "pmfs-proto/core/inode.h"
 #include "tests/pmfs/pmfs_fixture.h"
 
@@ -127,6 +129,28 @@ static void mounting_ends_a_truncation(void **state)
     assert_bytes(f, ino, 0, "llllllllll\0\0\0", 13);
 }
 
+static void child_of_a_fork_changes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    int status;
+    size_t done;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int made = pmfs_mknod(f->fs, ROOT, "b", 0644, 0, &nobody, &f->attr);
+        int written = pmfs_write(f->fs, ino, 0, "x", 1, 0, &done);
+        int unmounted = pmfs_unmount(f->fs);
+
+        _exit(made == -EPERM && written == -EPERM && unmounted == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    write_text(f, ino, 0, "still ours");
+    assert_error(pmfs_lookup(f->fs, ROOT, "b", &f->attr), ENOENT);
+}
+
 static void fsck_does_not_write(void **state)
 {
     struct fixture *f = *state;
@@ -170,6 +194,7 @@ int main(void)
         TEST(mounting_frees_files_that_were_open_without_a_name),
         TEST(replaced_open_file_is_freed_by_mounting),
         TEST(mounting_ends_a_truncation),
+        TEST(child_of_a_fork_changes_nothing),
         TEST(fsck_does_not_write),
         TEST(fsck_counts_what_is_there),
     };
