@@ -302,9 +302,10 @@ int minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src
  * A slot may lie in a block that this transaction allocated. A block that itself holds
  * a slot written by this transaction is changed in place.
  *
- * Errors:  -EINVAL (`offset + size` past the block; the slot is misaligned, queued by
- *          minl2r_tx_write() in the same transaction, or names no allocated block),
- *          -ENOSPC, -ENOMEM; as for minl2r_tx_write().
+ * Errors:  -EINVAL (`offset + size` past the block; the slot is misaligned, not in an
+ *          allocated block, or queued by minl2r_tx_write() in the same transaction),
+ *          -EUCLEAN (the slot names no allocated block, or one that another slot written
+ *          in this transaction names), -ENOSPC, -ENOMEM; as for minl2r_tx_write().
  */
 int minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot, uint32_t offset,
                           const void *src, uint32_t size);

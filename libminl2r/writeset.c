@@ -1062,24 +1062,16 @@ static int queue_block(struct writeset *ws, struct block_write *write, uint32_t 
 }
 
 /* A hole has no old bytes: it always gets a fresh block. */
-static int queue_hole(struct writeset *ws, struct block_write *write, uint32_t offset,
-                      const void *src, uint32_t size)
+static int fill_hole(struct writeset *ws, struct block_write *write)
 {
     if (write->fresh)
-        return queue_block(ws, write, offset, src, size);
+        return 0;
     if (alloc_reserve(ws->pool, 1, ws->pool->geo.spare_blocks, &write->fresh) < 0) {
         write->fresh = 0;
         return error_set(ENOSPC, "no free block");
     }
     ws->fresh_count++;
-    int result = queue_block(ws, write, offset, src, size);
-
-    if (result < 0) { /* I8: it stays a hole */
-        alloc_release(ws->pool, (struct block_run){write->fresh, 1});
-        write->fresh = 0;
-        ws->fresh_count--;
-    }
-    return result;
+    return 0;
 }
 
 static bool names_block(const struct writeset *ws, uint64_t value)
@@ -1088,43 +1080,89 @@ static bool names_block(const struct writeset *ws, uint64_t value)
            (is_allocated(ws, value) || is_own(ws, value));
 }
 
-/* Makes `write` the entry of the block that `slot` names, and `slot` one of its
- * holder's. */
+/* A slot in use by one call: what the call takes back if it fails. */
+struct slot_use {
+    struct block_write *write;  /* the entry of the block that the slot names */
+    struct block_write *holder; /* that of the block it lies in; NULL: own memory */
+    bool attached;              /* by this call */
+    bool had_fresh;             /* before this call */
+};
+
+/* Finds the entries of a slot, and makes it the one that names its block. */
 static int attach_slot(struct writeset *ws, uint64_t slot, uint64_t value,
-                       struct block_write **write)
+                       struct slot_use *use)
 {
-    bool own =
-        is_own(ws, block_offset(&ws->pool->geo, block_index(&ws->pool->geo, slot)));
-    struct block_write *holder = NULL;
-    int result = own ? 0 : get_holder(ws, slot, &holder);
+    uint64_t block = block_offset(&ws->pool->geo, block_index(&ws->pool->geo, slot));
+    bool own = is_own(ws, block);
+
+    *use = (struct slot_use){0};
+    if (!own && !is_allocated(ws, block))
+        return not_allocated(block);
+    int result = own ? 0 : get_holder(ws, slot, &use->holder);
 
     if (result < 0)
         return result;
-    *write = get_block_write(ws, value ? value : slot + 1, value);
-    if (!*write)
+    struct block_write *write = get_block_write(ws, value ? value : slot + 1, value);
+
+    if (!write)
         return -ENOMEM;
-    if ((*write)->slot == slot)
+    use->write = write;
+    use->had_fresh = write->fresh != 0;
+    if (write->slot == slot)
         return 0;
-    if ((*write)->slot)
+    if (write->slot)
         return error_set(EUCLEAN, "slots at offsets %llu and %llu name the same block",
-                         (unsigned long long)(*write)->slot, (unsigned long long)slot);
+                         (unsigned long long)write->slot, (unsigned long long)slot);
     result = reserve_log(ws, sizeof(struct pm_record) * 2 + sizeof(struct pm_swap), 0);
     if (result < 0)
         return result;
-    (*write)->slot = slot;
-    (*write)->slot_is_own = own;
-    if (holder) {
-        (*write)->next_slot = holder->slots;
-        holder->slots = *write;
+    write->slot = slot;
+    write->slot_is_own = own;
+    if (use->holder) {
+        write->next_slot = use->holder->slots;
+        use->holder->slots = write;
     }
+    use->attached = true;
     return 0;
+}
+
+/* I8: a slot that could not be written keeps its value, and may be written directly. */
+static void take_back_slot(struct writeset *ws, const struct slot_use *use)
+{
+    struct block_write *write = use->write;
+
+    if (write->fresh && !use->had_fresh) {
+        alloc_release(ws->pool, (struct block_run){write->fresh, 1});
+        write->fresh = 0;
+        ws->fresh_count--;
+    }
+    if (!use->attached)
+        return;
+    write->slot = 0;
+    if (use->holder)
+        use->holder->slots = write->next_slot;
+}
+
+static int write_slot(struct writeset *ws, uint64_t slot, uint64_t value,
+                      uint32_t offset, const void *src, uint32_t size)
+{
+    struct slot_use use;
+    int result = attach_slot(ws, slot, value, &use);
+
+    if (result < 0)
+        return result;
+    if (value == 0)
+        result = fill_hole(ws, use.write);
+    if (result == 0)
+        result = queue_block(ws, use.write, offset, src, size);
+    if (result < 0)
+        take_back_slot(ws, &use);
+    return result;
 }
 
 int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
                          const void *src, uint32_t size)
 {
-    struct block_write *write;
-
     if (size == 0)
         return 0;
     if (slot % sizeof(uint64_t) != 0 ||
@@ -1138,17 +1176,11 @@ int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
         return error_set(EUCLEAN,
                          "the slot at offset %llu names no allocated block: %llu",
                          (unsigned long long)slot, (unsigned long long)value);
-    if (value != 0 && is_own(ws, value)) {
-        pm_store(ws->phase, pool_at(ws->pool, value + offset), src, size);
-        pm_flush(ws->phase, pool_at(ws->pool, value + offset), size);
-        return 0;
-    }
-    int result = attach_slot(ws, slot, value, &write);
-
-    if (result < 0)
-        return result;
-    return value ? queue_block(ws, write, offset, src, size)
-                 : queue_hole(ws, write, offset, src, size);
+    if (value == 0 || !is_own(ws, value))
+        return write_slot(ws, slot, value, offset, src, size);
+    pm_store(ws->phase, pool_at(ws->pool, value + offset), src, size);
+    pm_flush(ws->phase, pool_at(ws->pool, value + offset), size);
+    return 0;
 }
 
 /* ---- Blocks ---------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 # Tests of the core: allocator, log, lanes, transactions, recovery.
 add_unit_test(test_writeset)
 add_unit_test(test_tx_random SOURCES model.c)
+target_link_options(test_tx_random PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
 add_unit_test(test_minl2r)
 add_unit_test(test_alloc)
 add_unit_test(test_counts)

@@ -124,6 +124,18 @@ static void store_directly(const struct span *span, uint8_t *to, const uint8_t *
     }
 }
 
+/* Did a call succeed? It may fail for want of memory or space only, and if that is so.
+ */
+static bool succeeded(struct world *world, int result)
+{
+    if (world->may_fail && (result == -ENOMEM || result == -ENOSPC)) {
+        world->failures++;
+        return false;
+    }
+    assert_ok(result);
+    return true;
+}
+
 /* ---- Calls ----------------------------------------------------------------------- */
 
 static void do_write(struct world *world)
@@ -134,9 +146,9 @@ static void do_write(struct world *world)
         return;
     const uint8_t *bytes = new_bytes(world, span.size);
 
-    assert_ok(minl2r_tx_write(world->tx, address(world, span.area) + span.at, bytes,
-                              span.size));
-    see_queued(&span, bytes);
+    if (succeeded(world, minl2r_tx_write(world->tx, address(world, span.area) + span.at,
+                                         bytes, span.size)))
+        see_queued(&span, bytes);
 }
 
 static void do_zero(struct world *world)
@@ -146,9 +158,9 @@ static void do_zero(struct world *world)
 
     if (!span.area)
         return;
-    assert_ok(
-        minl2r_tx_zero(world->tx, address(world, span.area) + span.at, span.size));
-    see_queued(&span, zeros);
+    if (succeeded(world, minl2r_tx_zero(world->tx, address(world, span.area) + span.at,
+                                        span.size)))
+        see_queued(&span, zeros);
 }
 
 static void do_copy(struct world *world)
@@ -163,9 +175,10 @@ static void do_copy(struct world *world)
 
     if (has_mark(&to, AREA_FRESH))
         return;
-    assert_ok(minl2r_tx_copy(world->tx, address(world, to.area) + to.at,
-                             address(world, from.area) + from.at, from.size));
-    see_queued(&to, from.area->seen + from.at);
+    if (succeeded(world,
+                  minl2r_tx_copy(world->tx, address(world, to.area) + to.at,
+                                 address(world, from.area) + from.at, from.size)))
+        see_queued(&to, from.area->seen + from.at);
 }
 
 static void change_copy(struct world *world, const struct model_edit *edit)
@@ -205,8 +218,9 @@ static void do_edit(struct world *world)
     int result = minl2r_tx_edit(world->tx, address(world, span.area) + span.at,
                                 span.size, &copy);
 
-    assert_int_equal(result, answer < 0 ? answer : 0);
-    if (result < 0)
+    if (answer < 0)
+        assert_int_equal(result, answer);
+    if (answer < 0 || !succeeded(world, result))
         return;
     assert_memory_equal(copy, span.area->seen + span.at, span.size);
     struct model_edit edit = {span.area, span.at, span.size, copy};
@@ -231,8 +245,10 @@ static void do_write_fresh(struct world *world)
         return;
     const uint8_t *bytes = new_bytes(world, span.size);
 
-    assert_ok(minl2r_tx_write_fresh(world->tx, address(world, span.area) + span.at,
-                                    bytes, span.size));
+    if (!succeeded(world,
+                   minl2r_tx_write_fresh(world->tx, address(world, span.area) + span.at,
+                                         bytes, span.size)))
+        return;
     memcpy(span.area->seen + span.at, bytes, span.size);
     mark(&span, AREA_FRESH);
 }
@@ -246,8 +262,10 @@ static void do_write_block(struct world *world)
         return;
     const uint8_t *bytes = new_bytes(world, span.size);
 
-    assert_ok(minl2r_tx_write_block(world->tx, area->slot, (uint32_t)span.at, bytes,
-                                    (uint32_t)span.size));
+    if (!succeeded(world,
+                   minl2r_tx_write_block(world->tx, area->slot, (uint32_t)span.at,
+                                         bytes, (uint32_t)span.size)))
+        return;
     area->by_slot = true;
     see_queued(&span, bytes);
 }
@@ -264,7 +282,8 @@ static void do_snapshot(struct world *world)
 
     if (result == -EBUSY) /* both lanes are with the other world */
         return;
-    assert_ok(result);
+    if (!succeeded(world, result))
+        return;
     store_directly(&span, to, new_bytes(world, span.size));
 }
 
@@ -299,7 +318,8 @@ static void do_alloc(struct world *world)
 
     if (area->offset != 0)
         return;
-    assert_ok(minl2r_tx_alloc(world->tx, blocks, &area->offset, &bytes));
+    if (!succeeded(world, minl2r_tx_alloc(world->tx, blocks, &area->offset, &bytes)))
+        return;
     area->own = true;
     memcpy(bytes, new_bytes(world, area->size), area->size);
     memcpy(area->seen, bytes, area->size);
@@ -321,10 +341,13 @@ static void do_free(struct world *world)
     if (!area || area == &world->areas[0] || area == container(world) ||
         area->by_slot || is_edited(world, area))
         return;
-    assert_ok(minl2r_tx_free(world->tx, area->offset, area->size / world->block_size));
-    if (area->slot)
-        assert_ok(minl2r_tx_write(world->tx, area->slot, &hole, sizeof(hole)));
+    if (!succeeded(world, minl2r_tx_free(world->tx, area->offset,
+                                         area->size / world->block_size)))
+        return;
     area->freed = true;
+    if (area->slot &&
+        !succeeded(world, minl2r_tx_write(world->tx, area->slot, &hole, sizeof(hole))))
+        world_end(world, false); /* one without the other must not be */
 }
 
 static void call_at_random(struct world *world)
@@ -341,8 +364,8 @@ static void call_at_random(struct world *world)
 
 void world_step(struct world *world)
 {
-    if (!world->tx)
-        assert_ok(minl2r_tx_begin(world->pool, &world->tx));
+    if (!world->tx && !succeeded(world, minl2r_tx_begin(world->pool, &world->tx)))
+        return;
     call_at_random(world);
     world->operations++;
 }

@@ -48,7 +48,8 @@ struct world {
     struct area areas[WORLD_AREAS]; /* one that stays, named ones, runs */
     struct model_edit edits[WORLD_EDITS];
     int edit_count;
-    uint64_t operations, commits, aborts;
+    bool may_fail; /* calls may answer -ENOMEM and -ENOSPC, and then do nothing */
+    uint64_t operations, failures, commits, aborts;
 };
 
 /* Makes the world's areas in the pool. */

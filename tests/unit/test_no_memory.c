@@ -320,6 +320,41 @@ static void index_that_cannot_grow_is_enomem_and_keeps_what_it_has(void **state)
         assert_int_equal(memcmp(data + i * SUBJECT_BLOCK, "new", 4) == 0, i < written);
 }
 
+/* It is as if the call had not been made: the slot keeps its value and its freedom. */
+static void slot_of_a_failed_write_can_be_written_directly(void **state)
+{
+    struct bed *bed = *state;
+    struct subject *subject = &bed->subject;
+    uint64_t old[2] = {subject->slots[0], 0};
+    uint8_t bytes[SUBJECT_BLOCK] = {1};
+
+    subject_begin(subject);
+    for (int i = 0; i < 2; i++) { /* a block, a hole */
+        const uint64_t *slot = &subject->slots[i ? SUBJECT_SLOTS : 0];
+        size_t room = 0;
+        int result;
+
+        do {
+            leave_room(subject, room += 16);
+            start_failing(1, true);
+            result =
+                minl2r_tx_write_block(subject->tx, slot, 0, bytes, SUBJECT_BLOCK - 1);
+            stop_failing();
+            if (result == 0)
+                break;
+            assert_ok(minl2r_tx_write(subject->tx, slot, &old[i], 8));
+            subject_commit(subject);
+            assert_int_equal(*slot, old[i]);
+            subject_begin(subject);
+        } while (room < (size_t)8 * SUBJECT_BLOCK);
+        assert_ok(result);
+        assert_in_range(room, 512, SUBJECT_BLOCK + 512);
+        subject_abort(subject);
+        subject_begin(subject);
+    }
+    subject_abort(subject);
+}
+
 static void commit_and_abort_need_no_memory(void **state)
 {
     struct bed *bed = *state;
@@ -391,6 +426,7 @@ int main(void)
         test(each_call_without_memory_can_be_repeated),
         test(transaction_is_aborted_after_each_call_without_memory),
         test(index_that_cannot_grow_is_enomem_and_keeps_what_it_has),
+        test(slot_of_a_failed_write_can_be_written_directly),
         test(commit_and_abort_need_no_memory),
         test(small_transactions_use_no_heap),
     };

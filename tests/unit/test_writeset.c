@@ -688,6 +688,10 @@ static void misplaced_slots_and_offsets_are_einval(void **state)
     assert_error(minl2r_tx_write_block(bed->tx, misaligned, 0, "x", 1), EINVAL,
                  "no slot");
     assert_error(minl2r_tx_write_block(bed->tx, NULL, 0, "x", 1), EINVAL, "no slot");
+    const void *unallocated = bed->mp.memory + POOL_SIZE - 8;
+
+    assert_error(minl2r_tx_write_block(bed->tx, unallocated, 0, "x", 1), EINVAL,
+                 "not allocated");
     assert_error(minl2r_tx_write_block(bed->tx, bed->slots, BLOCK, "x", 1), EINVAL,
                  "past the end");
     assert_error(minl2r_tx_write_block(bed->tx, bed->slots, UINT32_MAX, "xy", 2),
