@@ -33,13 +33,11 @@ static const struct pmfs_mount_options no_options;
 /* ---- What a tree shows --------------------------------------------------------- */
 
 struct list {
-    uint64_t inos[16];
-    int count;
-};
-
-struct sum {
-    uint64_t hash;
-    struct list dirs;
+    uint64_t hash; /* of all that is shown */
+    uint64_t files[16];
+    int file_count;
+    uint64_t dirs[16];
+    int dir_count;
 };
 
 static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
@@ -49,59 +47,63 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
     return hash;
 }
 
+/* All but the times, which may be early. */
+static uint64_t mix_attr(uint64_t hash, const struct pmfs_attr *attr)
+{
+    const uint64_t shown[] = {attr->ino,  attr->mode,   attr->nlink, attr->uid,
+                              attr->size, attr->blocks, attr->gid,   attr->rdev};
+
+    return mix(hash, shown, sizeof(shown));
+}
+
 static int remember(void *arg, const struct pmfs_dirent *entry)
 {
-    struct sum *sum = arg;
-    /* All but the times, which may be early. */
-    const uint64_t shown[] = {entry->ino,
-                              entry->attr ? entry->attr->mode : 0,
-                              entry->attr ? entry->attr->nlink : 0,
-                              entry->attr ? entry->attr->size : 0,
-                              entry->attr ? entry->attr->blocks : 0,
-                              entry->attr ? entry->attr->uid : 0,
-                              entry->attr ? entry->attr->gid : 0};
-    uint64_t hash = mix(entry->next_cookie, entry->name, entry->name_size);
+    struct list *list = arg;
 
-    sum->hash = mix(sum->hash, &(uint64_t){mix(hash, shown, sizeof(shown))}, 8);
-    if (S_ISDIR(entry->mode) && entry->name[0] != '.')
-        sum->dirs.inos[sum->dirs.count++] = entry->ino;
-    return 0;
-}
-
-static int remember_file(void *arg, const struct pmfs_dirent *entry)
-{
-    struct list *files = arg;
-
+    list->hash = mix(list->hash, entry->name, entry->name_size);
+    list->hash = mix(list->hash, &entry->next_cookie, sizeof(entry->next_cookie));
+    list->hash = mix(list->hash, &entry->ino, sizeof(entry->ino));
+    if (!entry->attr)
+        return 0;
+    if (S_ISDIR(entry->mode)) {
+        list->dirs[list->dir_count++] = entry->ino; /* it shows its attributes itself */
+        return 0;
+    }
+    list->hash = mix_attr(list->hash, entry->attr);
     if (S_ISREG(entry->mode))
-        files->inos[files->count++] = entry->ino;
+        list->files[list->file_count++] = entry->ino;
     return 0;
 }
 
-/* A number that stands for all that the tree shows. */
-static uint64_t tree_sum(struct pmfs *fs)
+/* Lists a directory. The hash stands for all that it shows, but for directories in it.
+ */
+static int show_directory(struct pmfs *fs, uint64_t ino, struct list *list)
 {
     static uint8_t bytes[40 * BLOCK];
-    struct sum sum = {.dirs = {.inos = {ROOT}, .count = 1}};
+    struct pmfs_attr attr;
+    int rc = pmfs_getattr(fs, ino, &attr);
 
-    for (int i = 0; i < sum.dirs.count; i++) {
-        uint64_t dir = sum.dirs.inos[i];
-        struct list files = {0};
+    *list = (struct list){0};
+    if (rc == 0)
+        rc = pmfs_readdir(fs, ino, 0, PMFS_READDIR_ATTR, remember, list);
+    list->hash = mix_attr(list->hash, &attr);
+    for (int i = 0; i < list->file_count && rc == 0; i++) {
+        size_t done = 0;
 
-        if (pmfs_readdir(fs, dir, 0, PMFS_READDIR_ATTR, remember, &sum) < 0 ||
-            pmfs_readdir(fs, dir, 0, 0, remember_file, &files) < 0)
-            return 0;
-        for (int n = 0; n < files.count; n++) {
-            size_t done = 0;
-
-            if (pmfs_read(fs, files.inos[n], 0, bytes, sizeof(bytes), &done) < 0)
-                return 0;
-            sum.hash = mix(sum.hash, bytes, done);
-        }
+        rc = pmfs_read(fs, list->files[i], 0, bytes, sizeof(bytes), &done);
+        list->hash = mix(list->hash, bytes, done);
     }
-    return sum.hash;
+    return rc;
 }
 
-/* ---- Calls --------------------------------------------------------------------- */
+/*
+ * Numbers that stand for what the tree shows: all of it, and the two parts that calls
+ * at the same time work in: the directory "dir", and what is not in it. 0: it cannot be
+ * read.
+ */
+struct sums {
+    uint64_t all, dir, others;
+};
 
 static uint64_t find(struct pmfs *fs, const char *name)
 {
@@ -110,6 +112,29 @@ static uint64_t find(struct pmfs *fs, const char *name)
     pmfs_lookup(fs, ROOT, name, &attr);
     return attr.ino;
 }
+
+static struct sums show_tree(struct pmfs *fs)
+{
+    uint64_t dir = find(fs, "dir");
+    struct sums sums = {0};
+    struct list root, list;
+
+    if (show_directory(fs, ROOT, &root) < 0)
+        return (struct sums){0};
+    sums.others = root.hash;
+    for (int i = 0; i < root.dir_count; i++) {
+        if (show_directory(fs, root.dirs[i], &list) < 0)
+            return (struct sums){0};
+        if (root.dirs[i] == dir)
+            sums.dir = list.hash;
+        else
+            sums.others = mix(sums.others, &list.hash, sizeof(list.hash));
+    }
+    sums.all = mix(sums.others, &sums.dir, sizeof(sums.dir));
+    return sums;
+}
+
+/* ---- Calls --------------------------------------------------------------------- */
 
 static int write_new(struct pmfs *fs, const char *name, uint64_t offset, size_t size,
                      unsigned flags)
@@ -269,9 +294,34 @@ CALL(unlink_of_an_open_file)
     return pmfs_unlink(fs, ROOT, "file");
 }
 
+/* Calls in "dir", for in between another. */
+CALL(mknod_in_dir)
+{
+    return pmfs_mknod(fs, find(fs, "dir"), "new", 0644, 0, &nobody, attr);
+}
+CALL(unlink_in_dir)
+{
+    return pmfs_unlink(fs, find(fs, "dir"), "entry");
+}
+CALL(rename_in_dir)
+{
+    return pmfs_rename(fs, find(fs, "dir"), "entry", find(fs, "dir"), "a new name", 0);
+}
+CALL(write_in_dir)
+{
+    uint8_t bytes[2 * BLOCK];
+    size_t done;
+    int rc = pmfs_lookup(fs, find(fs, "dir"), "entry", attr);
+
+    run_new_bytes(bytes, sizeof(bytes));
+    return rc < 0 ? rc : pmfs_write(fs, attr->ino, 100, bytes, sizeof(bytes), 0, &done);
+}
+
+typedef int call_fn(struct pmfs *fs, struct pmfs_attr *attr);
+
 static const struct trial {
     const char *name;
-    int (*call)(struct pmfs *fs, struct pmfs_attr *attr);
+    call_fn *call;
 } trials[] = {
 #define TRIAL(name)                                                                    \
     {                                                                                  \
@@ -368,28 +418,48 @@ static void make_bed(const struct minl2r_options *options)
 /* ---- Crashing ------------------------------------------------------------------ */
 
 static const struct trial *running;
-static uint64_t sum_before, sum_after; /* of the call that is crashed */
+static call_fn *running_inside; /* in between, or NULL */
+static struct pmfs *live;       /* while they run */
+
+/* What may be seen of them. */
+static struct sums before, after, inside_before, inside_after;
+
+/* Bytes may be early anywhere, as long as the tree does not show them. */
+static void note_all_loose(struct minl2r_pool *pool)
+{
+    uint64_t first = block_offset(&pool->geo, 2);
+
+    run_note_loose(pool, pool_at(pool, first), pool->geo.pool_size - first);
+}
 
 static int do_call(struct minl2r_pool *pool, const struct side *side)
 {
-    const struct geometry *geo = &pool->geo;
     struct pmfs_attr attr;
-    struct pmfs *fs;
-    int rc = fs_attach(pool, &no_options, &fs);
+    int rc = fs_attach(pool, &no_options, &live);
 
     (void)side;
     if (rc < 0)
         return __LINE__;
-    sum_before = tree_sum(fs);
-    rc = running->call(fs, &attr);
+    before = show_tree(live);
+    rc = running->call(live, &attr);
     if (rc < 0)
         print_error("%s: %d: %s\n", running->name, rc, pmfs_errormsg());
-    sum_after = tree_sum(fs);
-    fs_detach(fs);
-    /* Bytes may be early, as long as the tree does not show them. */
-    run_note_loose(pool, pool_at(pool, block_offset(geo, 2)),
-                   geo->pool_size - block_offset(geo, 2));
-    return rc < 0 || sum_before == 0 || sum_after == 0 ? __LINE__ : 0;
+    after = show_tree(live);
+    fs_detach(live);
+    note_all_loose(pool);
+    return rc < 0 || before.all == 0 || after.all == 0 ? __LINE__ : 0;
+}
+
+static int do_call_inside(struct minl2r_pool *pool, const struct side *side)
+{
+    struct pmfs_attr attr;
+
+    (void)side;
+    inside_before.dir = show_tree(live).dir;
+    int rc = running_inside(live, &attr);
+    inside_after.dir = show_tree(live).dir;
+    note_all_loose(pool);
+    return rc < 0 ? __LINE__ : 0;
 }
 
 static void print_finding(void *arg, const char *what)
@@ -398,20 +468,28 @@ static void print_finding(void *arg, const char *what)
     print_error("fsck: %s\n", what);
 }
 
+static bool is_allowed(const struct sums *found)
+{
+    if (!running_inside)
+        return found->all == before.all || found->all == after.all;
+    return (found->others == before.others || found->others == after.others) &&
+           (found->dir == inside_before.dir || found->dir == inside_after.dir);
+}
+
 /* The oracle: what a mount shows after recovery. */
 static int judge(struct minl2r_pool *pool)
 {
     struct pmfs_fsck_summary summary;
+    struct sums found;
     struct pmfs *fs;
-    uint64_t sum;
 
     if (fsck_pool(pool, print_finding, NULL, &summary) < 0)
         return __LINE__;
     if (fs_attach(pool, &no_options, &fs) < 0)
         return __LINE__;
-    sum = tree_sum(fs);
+    found = show_tree(fs);
     fs_detach(fs);
-    if (sum != sum_before && sum != sum_after)
+    if (!is_allowed(&found))
         return __LINE__;
     if (fsck_pool(pool, print_finding, NULL, &summary) < 0 || summary.orphans)
         return __LINE__;
@@ -425,52 +503,101 @@ static bool is_long(void)
     return value && strcmp(value, "ON") == 0;
 }
 
-static void every_crash_shows_the_tree_before_or_after(void **state)
+static void explore_and_end(struct run *run, const char *inside)
 {
+    const uint64_t few = is_long() ? 1024 : 16; /* where there are many runs */
     const struct explore_options options = {
         .medium = MINL2R_DAX,
-        .states_max = is_long() ? 16384 : 256,
-        .nested_states_max = is_long() ? 64 : 4,
+        .states_max = running_inside ? few
+                      : is_long()    ? 16384
+                                     : 256,
+        .nested_states_max = running_inside ? few / 16
+                             : is_long()    ? 64
+                                            : 4,
         .kill = true,
         .use_every = 1,
         .use = judge,
         .seed = 1,
     };
     struct explore_count count = {0};
+    bool good = run_explore(run, &options, &count);
+
+    if (!good)
+        print_error("%s%s: %s\n", running->name, inside, run->failure);
+    run_end(run);
+    assert_true(good);
+    assert_true(count.states > 0);
+}
+
+static void every_crash_shows_the_tree_before_or_after(void **state)
+{
     struct run run;
 
     running = *state;
+    running_inside = NULL;
     run_begin(&run, &bed, MINL2R_DAX);
     run_operation(&run, do_call);
-    bool good = run_explore(&run, &options, &count);
-    if (!good)
-        print_error("%s: %s\n", running->name, run.failure);
-    run_end(&run);
-    print_message("          %llu states, %llu with something to undo\n",
-                  (unsigned long long)count.states, (unsigned long long)count.undone);
-    assert_true(good);
+    explore_and_end(&run, "");
 }
 
-static int run_all(const char *group, const struct minl2r_options *options)
+/* Two calls share lines, words of states, and the table; their locks are apart. */
+static void every_crash_shows_each_of_two_calls_whole_or_not(void **state)
+{
+    static const struct trial insides[] = {
+        TRIAL(mknod_in_dir),
+        TRIAL(unlink_in_dir),
+        TRIAL(rename_in_dir),
+        TRIAL(write_in_dir),
+    };
+
+    running = *state;
+    for (size_t i = 0; i < sizeof(insides) / sizeof(*insides); i++) {
+        bool ran = true;
+
+        running_inside = insides[i].call;
+        for (uint32_t pause = 0; ran; pause++) {
+            struct run run;
+
+            run_begin(&run, &bed, MINL2R_DAX);
+            ran = run_two(&run, do_call, do_call_inside, 0, pause);
+            if (ran)
+                explore_and_end(&run, insides[i].name);
+            else
+                run_end(&run);
+        }
+    }
+}
+
+static int run_group(const char *group, const struct trial *from, size_t count,
+                     CMUnitTestFunction function, const struct minl2r_options *options)
 {
     struct CMUnitTest tests[sizeof(trials) / sizeof(*trials)];
 
-    for (size_t i = 0; i < sizeof(trials) / sizeof(*trials); i++) {
-        const struct trial *trial = &trials[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct trial *trial = &from[i];
 
-        tests[i] = (struct CMUnitTest){.name = trial->name,
-                                       .test_func =
-                                           every_crash_shows_the_tree_before_or_after};
+        tests[i] = (struct CMUnitTest){.name = trial->name, .test_func = function};
         memcpy(&tests[i].initial_state, &trial, sizeof(trial));
     }
     make_bed(options);
-    int failed = cmocka_run_group_tests_name(group, tests, NULL, NULL);
+    int failed = _cmocka_run_group_tests(group, tests, count, NULL, NULL);
     bed_finish(&bed);
     return failed;
 }
 
 int main(int argc, char **argv)
 {
+    static const struct trial outsides[] = {
+        TRIAL(mknod),
+        TRIAL(unlink),
+        TRIAL(rename),
+        TRIAL(rename_over_a_file),
+        TRIAL(overwrite_a_block),
+        TRIAL(append_inside_a_block),
+        TRIAL(append_across_blocks),
+        TRIAL(truncate_to_nothing),
+        TRIAL(chmod),
+    };
     const struct minl2r_options by_half = {
         .block_size = BLOCK, .lanes = 2, .log_size = MINL2R_LOG_SIZE_MIN};
     const struct minl2r_options always_swap = {.block_size = BLOCK,
@@ -478,12 +605,17 @@ int main(int argc, char **argv)
                                                .log_size = MINL2R_LOG_SIZE_MIN,
                                                .pointer_threshold =
                                                    MINL2R_POINTER_ALWAYS};
-    int failed;
+    const size_t trial_count = sizeof(trials) / sizeof(*trials);
+    int failed = 0;
 
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    failed = run_all("by half", &by_half);
-    failed += run_all("swap always", &always_swap);
+    failed += run_group("one", trials, trial_count,
+                        every_crash_shows_the_tree_before_or_after, &by_half);
+    failed += run_group("swap always", trials, trial_count,
+                        every_crash_shows_the_tree_before_or_after, &always_swap);
+    failed += run_group("two at once", outsides, sizeof(outsides) / sizeof(*outsides),
+                        every_crash_shows_each_of_two_calls_whole_or_not, &by_half);
     run_forget_memory();
     return failed;
 }
