@@ -11,7 +11,7 @@
 #include "libminl2r/commit.h"
 #include "libminl2r/lane.h"
 #include "libminl2r/recovery.h"
-#include "tests/crash/px86.h"
+#include "tests/crash/model.h"
 
 /* Contents of a line that are tried where not all states can be. */
 #define BOUNDED_CONTENTS 16
@@ -31,9 +31,10 @@ enum { RUN, RECOVERY, LEVELS };
 struct level {
     struct px86 px86;
     struct choice *choices;
-    px86_content *contents;
+    uint8_t (*contents)[PM_LINE];
+    struct px86_choice *line_choices; /* of one line */
     uint32_t choice_count, choice_capacity;
-    uint32_t content_count, content_capacity;
+    uint32_t content_count, content_capacity; /* also that of line_choices */
     struct shadow_trace trace; /* of the recovery from a state of this level */
     struct shadow_trace after; /* of what the oracles do next */
     uint32_t matched;          /* the image that it showed */
@@ -473,16 +474,20 @@ static void add_choice(struct explorer *x, struct level *level,
         level->content_capacity = level->content_capacity * 2 + contents_max;
         level->contents = realloc(level->contents,
                                   level->content_capacity * sizeof(*level->contents));
+        level->line_choices =
+            realloc(level->line_choices,
+                    level->content_capacity * sizeof(*level->line_choices));
     }
-    if (!level->choices || !level->contents)
+    if (!level->choices || !level->contents || !level->line_choices)
         exit(2);
     struct choice *c = &level->choices[level->choice_count++];
 
     *c = (struct choice){
         .at = line->at, .first = level->content_count, .chosen = UINT32_MAX};
-    c->count =
-        px86_contents(&level->px86, line, level->contents + c->first, contents_max);
-    level->content_count += c->count;
+    c->count = px86_choices(&level->px86, line, level->line_choices, contents_max);
+    for (uint32_t i = 0; i < c->count; i++)
+        px86_compose(&level->px86, line, level->line_choices[i],
+                     level->contents[level->content_count++]);
     memcpy(c->before, x->in->image + c->at, PM_LINE);
 }
 
@@ -505,7 +510,8 @@ static bool begin_choices(struct explorer *x, struct level *level, uint64_t stat
     for (uint32_t i = 0; i < px86->line_count; i++) {
         const struct px86_line *line = &px86->lines[i];
 
-        if (!line->first && memcmp(line->floor, x->in->image + line->at, PM_LINE) == 0)
+        if (line->first == PX86_NONE &&
+            memcmp(line->floor, x->in->image + line->at, PM_LINE) == 0)
             continue;
         uint32_t count = exact ? px86_count(px86, line) : BOUNDED_CONTENTS;
 
@@ -647,7 +653,7 @@ static void explore_recovery(struct explorer *x, const struct point *outer)
     for (size_t i = 0; i < trace->count; i++) {
         if (trace->events[i].kind == SHADOW_FENCE)
             visit_point(x, &point, RECOVERY);
-        px86_apply(&x->levels[RECOVERY].px86, &trace->events[i]);
+        model_apply(&x->levels[RECOVERY].px86, &trace->events[i]);
     }
     point.allowed = 1u << x->levels[RUN].matched;
     append(point.name, sizeof(point.name), " done");
@@ -727,7 +733,7 @@ static void explore_again(struct explorer *x, const struct point *outer)
 
         if (i >= x->again_begin && e->kind == SHADOW_FENCE)
             visit_point(x, &point, RECOVERY);
-        px86_apply(px86, e);
+        model_apply(px86, e);
     }
     point.allowed = 2;
     append(point.name, sizeof(point.name), " returned");
@@ -856,7 +862,7 @@ static void explore_event(struct explorer *x, struct point *point, size_t i)
         snprintf(point->name, sizeof(point->name), "before fence %u", e->call);
         visit_point(x, point, RUN);
     }
-    px86_apply(&x->levels[RUN].px86, e);
+    model_apply(&x->levels[RUN].px86, e);
     if (e->kind == SHADOW_MARK) {
         set_expectation(x, point, e->after);
         snprintf(point->name, sizeof(point->name), "at event %zu", i);
@@ -876,7 +882,8 @@ bool explore(struct explore *explore)
     explore->failure[0] = 0;
     set_expectation(&x, &point, 0);
     for (unsigned i = 0; i < LEVELS; i++)
-        px86_init(&x.levels[i].px86, explore->image, explore->size);
+        if (px86_init(&x.levels[i].px86, explore->image, explore->size) < 0)
+            exit(2);
     for (size_t i = 0; i < explore->trace->count && !failed(&x); i++)
         if (explore->options.medium == MINL2R_EADR)
             explore_chain_event(&x, &point, i);
@@ -888,6 +895,7 @@ bool explore(struct explore *explore)
         px86_finish(&x.levels[i].px86);
         free(x.levels[i].choices);
         free(x.levels[i].contents);
+        free(x.levels[i].line_choices);
         shadow_trace_finish(&x.levels[i].trace);
         shadow_trace_finish(&x.levels[i].after);
     }

@@ -664,17 +664,21 @@ static int free_in_pieces(struct minl2r_pool *pool, const struct side *side)
     return 0;
 }
 
+/* One that no other operation needs, if it is still there. */
 static int free_block_of_slot(struct minl2r_pool *pool, const struct side *side)
 {
     struct minl2r_tx *tx;
-    uint32_t i = 0;
+    uint32_t i = 4;
 
-    while (i < 5 && side->slots[i] == 0)
+    while (i < 15 && side->slots[i] == 0)
         i++;
     TRY(minl2r_tx_begin(pool, &tx));
-    TRY(write_new(tx, pool_at(pool, side->slots[i]), 20));
-    TRY(minl2r_tx_free(tx, side->slots[i], 1));
-    TRY(minl2r_tx_zero(tx, &side->slots[i], sizeof(side->slots[i])));
+    TRY(write_new(tx, side->bytes, 20));
+    if (i < 15) {
+        TRY(write_new(tx, pool_at(pool, side->slots[i]), 20));
+        TRY(minl2r_tx_free(tx, side->slots[i], 1));
+        TRY(minl2r_tx_zero(tx, &side->slots[i], sizeof(side->slots[i])));
+    }
     TRY(minl2r_tx_commit(tx));
     return 0;
 }

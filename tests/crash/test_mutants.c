@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/crash/model.h"
 #include "tests/crash/mutants.h"
 #include "tests/crash/operations.h"
-#include "tests/crash/px86.h"
 
 static const struct minl2r_options small_log = {
     .block_size = BED_BLOCK_SIZE, .lanes = 2, .log_size = MINL2R_LOG_SIZE_MIN};
@@ -219,7 +219,7 @@ static void record(struct recording *r, const struct operation *operation)
     r->geo = r->run.pool.geo;
     r->before = r->run.durable;
     r->after = r->run.live;
-    px86_init(&r->px86, r->run.durable, BED_SIZE);
+    assert_int_equal(px86_init(&r->px86, r->run.durable, BED_SIZE), 0);
 }
 
 static void end_recording(struct recording *r)
@@ -254,7 +254,7 @@ static void try_calls(struct tally *tally, const struct operation *operation,
         if (e->kind == SHADOW_FLUSH && is_kept(r, r->after, e->at) &&
             is_open(&r->px86, e->at) && !is_repeated(trace, i))
             try_flush(tally, operation, trace, i, &tried_call);
-        px86_apply(&r->px86, e);
+        model_apply(&r->px86, e);
     }
 }
 
@@ -304,7 +304,7 @@ static void try_lines(struct tally *tally, const struct operation *operation,
             try_in_recovery(tally, operation, SHADOW_LOSE_LINE, (uint32_t)e->at);
             tried_line = e->at;
         }
-        px86_apply(&r->px86, e);
+        model_apply(&r->px86, e);
     }
 }
 
