@@ -84,38 +84,43 @@ static struct px86_line *line_at(struct px86 *px86, uint64_t at)
     return &px86->lines[px86->line_index[number] - 1];
 }
 
-static bool overlaps_undecided(const struct px86 *px86, const struct px86_line *line,
-                               uint32_t at, uint32_t size)
+/*
+ * What stores the value that is durable already, and nothing undecided was stored there
+ * before, makes no difference.
+ */
+static bool changes_nothing(const struct px86 *px86, const struct px86_line *line,
+                            const struct px86_store *store, uint32_t end)
 {
-    for (uint32_t i = line->first; i != PX86_NONE; i = px86->stores[i].next)
-        if (px86->stores[i].at < at + size &&
-            at < (uint32_t)px86->stores[i].at + px86->stores[i].size)
-            return true;
-    return false;
+    if (store->joined ||
+        trace_load_piece(line->floor + store->at, store->size) != store->value)
+        return false;
+    for (uint32_t i = line->first; i != end; i = px86->stores[i].next)
+        if (px86->stores[i].at < store->at + store->size &&
+            store->at < px86->stores[i].at + px86->stores[i].size)
+            return false;
+    return true;
 }
 
-/* What stores the value that is durable already makes no difference. */
-static bool changes_nothing(const struct px86 *px86, const struct px86_line *line,
-                            const struct trace_event *event)
+static void append_store(struct px86 *px86, struct px86_line *line,
+                         const struct px86_store *store)
 {
-    uint32_t at = (uint32_t)(event->at % LINE_SIZE);
+    uint32_t number = px86->store_count;
 
-    return !event->joined &&
-           trace_load_piece(line->floor + at, event->size) == event->after &&
-           !overlaps_undecided(px86, line, at, event->size);
+    px86->stores =
+        grow(px86->stores, number, &px86->store_capacity, sizeof(*px86->stores));
+    px86->stores[px86->store_count++] = *store;
+    if (line->last == PX86_NONE)
+        line->first = number;
+    else
+        px86->stores[line->last].next = number;
+    line->last = number;
 }
 
 static void apply_store(struct px86 *px86, const struct trace_event *event,
                         uint32_t index)
 {
     struct px86_line *line = line_at(px86, event->at);
-    uint32_t number = px86->store_count;
-
-    if (changes_nothing(px86, line, event))
-        return;
-    px86->stores =
-        grow(px86->stores, number, &px86->store_capacity, sizeof(*px86->stores));
-    px86->stores[px86->store_count++] = (struct px86_store){
+    const struct px86_store store = {
         .value = event->after,
         .event = index,
         .thread = event->thread,
@@ -126,11 +131,9 @@ static void apply_store(struct px86 *px86, const struct trace_event *event,
         .streamed = event->kind == TRACE_STREAM,
         .joined = event->joined,
     };
-    if (line->last == PX86_NONE)
-        line->first = number;
-    else
-        px86->stores[line->last].next = number;
-    line->last = number;
+
+    if (!changes_nothing(px86, line, &store, PX86_NONE))
+        append_store(px86, line, &store);
 }
 
 static void put(uint8_t content[LINE_SIZE], const struct px86_store *store)
@@ -138,9 +141,29 @@ static void put(uint8_t content[LINE_SIZE], const struct px86_store *store)
     trace_store_piece(content + store->at, store->value, store->size);
 }
 
+/* Now that the floor is higher, some stores may make no difference any more. */
+static void drop_what_changes_nothing(struct px86 *px86, struct px86_line *line)
+{
+    uint32_t before = PX86_NONE;
+
+    for (uint32_t i = line->first; i != PX86_NONE; i = px86->stores[i].next) {
+        if (!changes_nothing(px86, line, &px86->stores[i], i)) {
+            before = i;
+            continue;
+        }
+        if (before == PX86_NONE)
+            line->first = px86->stores[i].next;
+        else
+            px86->stores[before].next = px86->stores[i].next;
+    }
+    line->last = before;
+}
+
 /* Durable stores that nothing undecided precedes belong to the floor. */
 static void raise_floor(struct px86 *px86, struct px86_line *line)
 {
+    uint32_t first = line->first;
+
     while (line->first != PX86_NONE && px86->stores[line->first].durable) {
         const struct px86_store *store = &px86->stores[line->first];
 
@@ -149,6 +172,8 @@ static void raise_floor(struct px86 *px86, struct px86_line *line)
     }
     if (line->first == PX86_NONE)
         line->last = PX86_NONE;
+    else if (line->first != first)
+        drop_what_changes_nothing(px86, line);
 }
 
 static void cover(struct px86 *px86, const struct px86_flush *flush)
