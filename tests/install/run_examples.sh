@@ -19,6 +19,15 @@ expect() { # WANTED COMMAND ...
     fi
 }
 
+wrong_usage() { # COMMAND ...
+    local status=0
+    "$@" >/dev/null 2>&1 || status=$?
+    if [ $status -ne 2 ]; then
+        printf '%s\n  exit status %s, not 2\n' "$*" $status >&2
+        exit 1
+    fi
+}
+
 # Each run remembers the ones before it.
 minl2r create --size 1M --layout counter "$dir/counter"
 expect 1 counter "$dir/counter"
@@ -55,3 +64,19 @@ expect 1 sh -c 'hashmap "$1" put large - <"$2" >/dev/null 2>&1; echo $?' - "$map
     "$dir/too_large"
 hashmap "$map" get large | cmp - "$dir/large"
 hashmap "$map" check
+
+# Arguments that make no sense change nothing.
+for times in x 0 -1 1x ""; do
+    wrong_usage counter "$dir/counter" "$times"
+done
+wrong_usage counter
+wrong_usage counter "$dir/counter" 1 1
+expect 5 counter "$dir/counter"
+wrong_usage tour
+for wrong in "" nonsense put "put key" "get key more" "stress 1 1"; do
+    # shellcheck disable=SC2086
+    wrong_usage hashmap "$dir/new" $wrong
+done
+[ ! -e "$dir/new" ]
+wrong_usage hashmap "$map" stress 1 1 x
+wrong_usage hashmap "$map" verify 1 -1

@@ -36,12 +36,24 @@ static int count(struct minl2r_pool *pool, const struct counter *counter)
     return minl2r_tx_commit(tx);
 }
 
+static long parse_times(const char *text)
+{
+    char *end;
+    long times = strtol(text, &end, 10);
+
+    if (end == text || *end != '\0' || times < 1)
+        errx(2, "not a number of times: %s", text);
+    return times;
+}
+
 int main(int argc, char **argv)
 {
     struct minl2r_pool *pool;
 
-    if (argc < 2)
+    if (argc < 2 || argc > 3)
         errx(2, "usage: counter POOL [TIMES]");
+    long times = argc > 2 ? parse_times(argv[2]) : 1;
+
     if (minl2r_pool_open(argv[1], "counter", NULL, &pool) < 0)
         errx(1, "%s", minl2r_errormsg());
 
@@ -51,7 +63,7 @@ int main(int argc, char **argv)
     if (counter->sum != counter->hits * (counter->hits + 1) / 2)
         errx(1, "hits and sum do not match");
 
-    for (long times = argc > 2 ? atol(argv[2]) : 1; times > 0; times--) {
+    for (; times > 0; times--) {
         if (count(pool, counter) < 0)
             errx(1, "%s", minl2r_errormsg());
         printf("%" PRIu64 "\n", counter->hits);

@@ -81,27 +81,46 @@ static int print_pair(void *arg, struct bytes key, struct bytes value)
     return 0;
 }
 
-static int put(struct hashmap *map, const char *key, const char *value)
+static uint64_t parse_number(const char *text)
 {
-    struct bytes input = string_bytes(value);
+    char *end;
+
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+
+    if (errno != 0 || end == text || *end != '\0' || text[0] == '-')
+        errx(2, "not a number: %s", text);
+    return number;
+}
+
+/* ---- Commands: each gets the arguments that follow its name ---------------------- */
+
+static int run_put(struct hashmap *map, char **arguments)
+{
+    struct bytes value = string_bytes(arguments[1]);
     char *data = NULL;
 
-    if (strcmp(value, "-") == 0)
-        input.data = data = read_stdin(&input.size);
-    int rc = hashmap_put(map, string_bytes(key), input);
+    if (strcmp(arguments[1], "-") == 0)
+        value.data = data = read_stdin(&value.size);
+    int rc = hashmap_put(map, string_bytes(arguments[0]), value);
 
     free(data);
     return rc;
 }
 
-static int get(const struct hashmap *map, const char *key)
+static int run_get(struct hashmap *map, char **arguments)
 {
     struct bytes value;
-    int rc = hashmap_get(map, string_bytes(key), &value);
+    int rc = hashmap_get(map, string_bytes(arguments[0]), &value);
 
     if (rc == 0)
         fwrite(value.data, 1, value.size, stdout);
     return rc;
+}
+
+static int run_del(struct hashmap *map, char **arguments)
+{
+    return hashmap_delete(map, string_bytes(arguments[0]));
 }
 
 /* Deleting invalidates what is being visited: it begins again for each key. */
@@ -113,60 +132,90 @@ static int delete_first(void *arg, struct bytes key, struct bytes value)
     return rc < 0 ? rc : 1;
 }
 
-static int clear(struct hashmap *map)
+static int run_clear(struct hashmap *map, char **arguments)
 {
     int rc;
 
+    (void)arguments;
     do
         rc = hashmap_each(map, delete_first, map);
     while (rc == 1);
     return rc;
 }
 
-static int run(struct hashmap *map, int argc, char **argv)
+static int run_list(struct hashmap *map, char **arguments)
 {
-    const char *command = argv[0];
+    (void)arguments;
+    return hashmap_each(map, print_pair, NULL);
+}
 
-    if (strcmp(command, "put") == 0 && argc == 3)
-        return put(map, argv[1], argv[2]);
-    if (strcmp(command, "get") == 0 && argc == 2)
-        return get(map, argv[1]);
-    if (strcmp(command, "del") == 0 && argc == 2)
-        return hashmap_delete(map, string_bytes(argv[1]));
-    if (strcmp(command, "clear") == 0 && argc == 1)
-        return clear(map);
-    if (strcmp(command, "list") == 0 && argc == 1)
-        return hashmap_each(map, print_pair, NULL);
-    if (strcmp(command, "count") == 0 && argc == 1)
-        return printf("%llu\n", (unsigned long long)hashmap_count(map)) < 0 ? -EIO : 0;
-    if (strcmp(command, "check") == 0 && argc == 1)
-        return hashmap_check(map);
-    if (strcmp(command, "stress") == 0 && argc == 4)
-        return stress_run(map, strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0),
-                          strtoull(argv[3], NULL, 0));
-    if (strcmp(command, "verify") == 0 && argc == 3)
-        return stress_verify(map, strtoull(argv[1], NULL, 0),
-                             strtoull(argv[2], NULL, 0));
-    fputs(usage_text, stderr);
-    exit(2);
+static int run_count(struct hashmap *map, char **arguments)
+{
+    (void)arguments;
+    printf("%llu\n", (unsigned long long)hashmap_count(map));
+    return 0;
+}
+
+static int run_check(struct hashmap *map, char **arguments)
+{
+    (void)arguments;
+    return hashmap_check(map);
+}
+
+static int run_stress(struct hashmap *map, char **arguments)
+{
+    return stress_run(map, parse_number(arguments[0]), parse_number(arguments[1]),
+                      parse_number(arguments[2]));
+}
+
+static int run_verify(struct hashmap *map, char **arguments)
+{
+    return stress_verify(map, parse_number(arguments[0]), parse_number(arguments[1]));
+}
+
+struct command {
+    const char *name;
+    int argument_count;
+    int (*run)(struct hashmap *map, char **arguments);
+};
+
+static const struct command commands[] = {
+    {"put", 2, run_put},     {"get", 1, run_get},       {"del", 1, run_del},
+    {"clear", 0, run_clear}, {"list", 0, run_list},     {"count", 0, run_count},
+    {"check", 0, run_check}, {"stress", 3, run_stress}, {"verify", 2, run_verify},
+};
+
+/* NULL: no such command, or one that takes another number of arguments. */
+static const struct command *find_command(const char *name, int argument_count)
+{
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        if (strcmp(commands[i].name, name) == 0 &&
+            commands[i].argument_count == argument_count)
+            return &commands[i];
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
     struct hashmap map;
 
-    if (argc < 3) {
-        fputs(usage_text,
-              argc == 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
-        return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : 2;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(usage_text, stdout);
+        return 0;
+    }
+    const struct command *command = argc > 2 ? find_command(argv[2], argc - 3) : NULL;
+
+    if (!command) {
+        fputs(usage_text, stderr);
+        return 2;
     }
     struct minl2r_pool *pool = open_pool(argv[1]);
     int rc = hashmap_open(&map, pool);
 
     if (rc == 0)
-        rc = run(&map, argc - 2, argv + 2);
+        rc = command->run(&map, argv + 3);
     if (rc < 0)
-        fail(argv[2], rc);
+        fail(command->name, rc);
     minl2r_pool_close(pool);
     return fflush(stdout) == 0 ? 0 : 1;
 }
