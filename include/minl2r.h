@@ -134,7 +134,8 @@ int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
 
 /*
  * Opens a pool, undoing what a crash left unfinished. `layout` may be NULL: any.
- * Nothing is written before everything was validated.
+ * Nothing is written before the superblock and the logs were validated. Bitmaps and the
+ * program's own data have no checksums: minl2r_pool_check() compares them.
  *
  * Cost:    one fence, plus one if something was undone.
  * Crash:   may crash at any store and be run again.
@@ -223,7 +224,8 @@ int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
  *
  * Cost:    three fences for any number of ranges and blocks, and one flushed or
  *          streamed line per changed line. One aligned word and nothing else: one fence
- *          (two with fresh bytes outside its line). Nothing changed: none.
+ *          (two with fresh bytes outside its line). Only values that were there already:
+ *          one, since whoever stored them may not have flushed. Nothing queued: none.
  *          May wait for a lane while as many transactions commit as the pool has lanes.
  * Crash:   during the call: all old or all new after recovery; after it: all new.
  * Errors:  -EIO if the medium failed (msync mode): the pool is poisoned.
@@ -233,7 +235,8 @@ int minl2r_tx_commit(struct minl2r_tx *tx);
 /*
  * Ends `tx` without its changes. Never needs memory or space.
  *
- * Cost:    none; after a snapshot two fences.
+ * Cost:    none; one fence if whole blocks or own blocks were stored already, two after a
+ *          snapshot.
  * Crash:   old.
  * Errors:  -EIO as for commit.
  */
@@ -423,7 +426,7 @@ int minl2r_slab_free(struct minl2r_tx *tx, const struct minl2r_slab *slab,
 
 /* Counted since the pool was opened. A line is 64 bytes. */
 struct minl2r_stats {
-    uint64_t commits;           /* transactions committed that changed something */
+    uint64_t commits;           /* commits that had something queued, and store64s */
     uint64_t aborts;            /* transactions aborted */
     uint64_t fences;            /* fences (or msyncs) that had something to wait for */
     uint64_t lines_flushed;     /* lines written back from the cache */

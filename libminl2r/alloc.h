@@ -6,11 +6,16 @@
  * A block is in one of these states; each has its edges below:
  *
  *   free       media 0, busy 0
- *   reserved   media 0, busy 1   alloc_reserve -> ; alloc_release -> free
- *   allocated  media 1, busy 1   alloc_publish (from reserved)
- *   leaving    media 1, busy 1, leaving 1   alloc_mark_leaving; alloc_unmark_leaving
- * back freed      media 0, busy 1, leaving 1   alloc_unpublish; alloc_release_freed ->
- * free, once the generation that freed it is settled (I5)
+ *   reserved   media 0, busy 1              from free by alloc_reserve(), and back by
+ *                                           alloc_release()
+ *   allocated  media 1, busy 1              from reserved by alloc_publish()
+ *   leaving    media 1, busy 1, leaving 1   from allocated by alloc_mark_leaving(), and
+ *                                           back by alloc_unmark_leaving()
+ *   freed      media 0, busy 1, leaving 1   from leaving by alloc_unpublish(); to free by
+ *                                           alloc_release_freed(), once the generation
+ *                                           that freed it is settled (I5)
+ *
+ * The old block of a swap is not marked as leaving; else it goes the same way.
  *
  * "Media" is the zone's bitmap in PM; "busy" and "leaving" are bitmaps in DRAM.
  */

@@ -4,20 +4,24 @@
  *
  * A transaction has three kinds of bytes:
  *
- *   fresh    nothing reachable refers to them: new blocks, space past an end; never
- * logged logged   reachable: bytes in place, slots of swapped blocks, bits of the block
- * bitmaps word     a single aligned word in place, when it is all that the transaction
- * logs
+ *   fresh    nothing reachable refers to them: new blocks, space past an end;
+ *            never logged
+ *   logged   reachable: bytes in place, slots of swapped blocks, bits of the block
+ *            bitmaps
+ *   word     a single aligned word in place, when it is all that the transaction logs
  *
  * and four states:
  *
- *   queued     all changes in DRAM, but for fresh bytes               the writeset_*
- * calls | store fresh bytes; stream the log: the old values of all logged bytes | F1
- * log_and_store_fresh(), order() logged     a crash now: recovery undoes a generation
- * of which nothing has changed | store logged bytes in place, flush | F2
- * store_in_place(), order() stored     a crash now: recovery undoes it, new bytes or
- * not | store settled = generation | F3 lane_settle() settled    durable; freed blocks
- * may be reused                    release_committed()
+ *   queued     all changes in DRAM, but for fresh bytes
+ *     |          store fresh bytes, stream the log: the old values of all logged bytes
+ *     |          F1                                            log_and_store_fresh()
+ *   logged     a crash now: recovery undoes a generation of which nothing has changed
+ *     |          store logged bytes in place, flush
+ *     |          F2                                            store_in_place()
+ *   stored     a crash now: recovery undoes it, new bytes or not
+ *     |          store settled = generation
+ *     |          F3                                            settle()
+ *   settled    durable; freed blocks may be used again         release_committed()
  *
  * F1 keeps I1 (a record is durable before a byte that it covers changes in place: the
  * change may reach the medium at any instant after its store) and I2 (fresh bytes

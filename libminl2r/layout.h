@@ -8,8 +8,8 @@
  *   logs_offset   log areas: lane_count * log_size
  *   zones_offset  zones of 8 * block_size blocks, up to the end of the pool; the first
  *                 block of each zone is its bitmap (bit set: not free), which covers
- * the bitmap block itself and, set, what lies past the end of the pool. The second
- * block of the first zone is struct pm_root.
+ *                 the bitmap block itself and, set, what lies past the end of the pool.
+ *                 The second block of the first zone is struct pm_root.
  *
  * Little endian. An offset counts bytes from the start of the pool; 0 is none.
  */

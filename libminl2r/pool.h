@@ -187,7 +187,7 @@ int pool_format(const struct pm *pm, const char *layout, uint64_t size,
                 const struct minl2r_options *options);
 
 /*
- * Makes `pool` from memory: validates the superblock, builds the DRAM twins of bitmaps
+ * Makes `pool` from memory (attach.c): validates the superblock, builds the DRAM twins of bitmaps
  * and lanes. Writes nothing; recovery_run() comes next. `layout` may be NULL. On error
  * nothing is left to detach.
  */

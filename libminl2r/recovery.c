@@ -5,11 +5,13 @@
  *
  *   validate  all lanes' logs, before the first store
  *   undo      newest record first; every range, slot and bit is flushed even where it
- * has its value already: a killed process leaves caches that a later power loss does
- * not fence     what was undone, then settle    every lane, undone or not: a torn batch
- * of the next generation, or later batches of it whose first one did not arrive, must
- * never be taken for those of a new transaction of the same number fence     settled,
- * then the pool's use
+ *             has its value already: a killed process leaves caches that a later power
+ *             loss does not
+ *   fence     what was undone, then
+ *   settle    every lane, undone or not: a torn batch of the next generation, or later
+ *             batches of it whose first one did not arrive, must never be taken for
+ *             those of a new transaction of the same number
+ *   fence     settled, then the pool's use
  *
  * A crash in between leaves the logs as they were, and the same is undone again.
  */
