@@ -143,7 +143,7 @@ static void run_at_random(const struct minl2r_options *options, uint64_t steps,
     uint64_t failures = 0;
 
     assert_non_null(run);
-    for (uint64_t round = 0; round < times_if_long(8, 10); round++) {
+    for (uint64_t round = 0; round < times_if_long(5, 15); round++) {
         uint64_t seed = SEED + round;
 
         print_message("seed %llu\n", (unsigned long long)seed);
