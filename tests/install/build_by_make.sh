@@ -8,6 +8,6 @@ rm -rf "$out"
 mkdir -p "$out"
 for example in counter tour hashmap; do
     cp -r "$examples/$example" "$out/"
-    PKG_CONFIG_PATH="$libdir/pkgconfig" make -C "$out/$example" \
+    PKG_CONFIG_PATH="$libdir/pkgconfig" LDFLAGS="-Wl,-rpath,$libdir" make -C "$out/$example" \
         CFLAGS="-O2 -g -Wall -Wextra -Werror"
 done
