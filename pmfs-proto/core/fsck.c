@@ -561,20 +561,38 @@ int fsck_pool(struct minl2r_pool *pool, pmfs_fsck_fn *found, void *arg,
     return rc;
 }
 
+/* Its findings do not end the check: what can be believed of the files is looked at. */
+static int check_pool(struct fsck *fsck, const char *path)
+{
+    int rc = minl2r_pool_check(path, library_found, fsck);
+
+    if (rc == -EUCLEAN && fsck->sum.findings == 0)
+        library_found(fsck, minl2r_errormsg());
+    return rc == -EUCLEAN ? 0 : rc;
+}
+
+static int check_files(struct fsck *fsck, const char *path)
+{
+    struct minl2r_pool *pool;
+    int rc = view_open(path, PMFS_LAYOUT, &pool);
+
+    if (rc == -EUCLEAN)
+        report(fsck, "pool: so damaged that its files were not looked at: %s",
+               minl2r_errormsg());
+    if (rc < 0)
+        return fs_error(-rc, "%s", minl2r_errormsg());
+    rc = check_all(fsck, pool);
+    minl2r_pool_close(pool);
+    return rc;
+}
+
 int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
               struct pmfs_fsck_summary *summary)
 {
     struct fsck fsck = {.found = found, .arg = arg};
-    struct minl2r_pool *pool;
-    int rc = minl2r_pool_check(path, library_found, &fsck);
+    int rc = check_pool(&fsck, path);
 
-    if (rc < 0)
-        return fs_error(-rc, "%s", minl2r_errormsg());
-    rc = view_open(path, PMFS_LAYOUT, &pool);
-    if (rc < 0)
-        return fs_error(-rc, "%s", minl2r_errormsg());
-    rc = check_all(&fsck, pool);
-    minl2r_pool_close(pool);
+    rc = rc < 0 ? fs_error(-rc, "%s", minl2r_errormsg()) : check_files(&fsck, path);
     finish(&fsck, summary);
     return rc;
 }

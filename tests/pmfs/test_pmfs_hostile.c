@@ -5,6 +5,7 @@
  * then a fuzz loop, which must only survive. PMFS_TEST_SEED and PMFS_TEST_STEPS choose
  * another loop.
  */
+#include "libminl2r/pool.h"
 #include "pmfs-proto/core/inode.h"
 #include "tests/pmfs/pmfs_fixture.h"
 
@@ -297,6 +298,40 @@ static void node_that_names_itself_is_found(void **state)
     assert_found(f, "is used twice");
 }
 
+/* The block of a zone's bitmap is marked free: the tree is whole. */
+static void damage_of_the_pool_is_a_finding_and_the_tree_is_checked_too(void **state)
+{
+    struct fixture *f = *state;
+    struct words words = {.wanted = "pool: bitmap of zone 0"};
+    struct pmfs_fsck_summary summary;
+    const uint8_t none = 0;
+
+    make_tree(f);
+    uint64_t zones_offset = f->fs->pool->geo.zones_offset;
+    fixture_unmount(f);
+    poke(f, zones_offset, &none, sizeof(none));
+    assert_error(pmfs_fsck(f->path, look_for_words, &words, &summary), EUCLEAN);
+    assert_true(words.seen);
+    assert_true(summary.findings >= 1);
+    assert_int_equal(summary.directories, 3);
+}
+
+static void damage_that_hides_the_tree_is_counted(void **state)
+{
+    struct fixture *f = *state;
+    struct words words = {.wanted = "its files were not looked at"};
+    struct pmfs_fsck_summary summary;
+    const uint8_t damage[8] = {0};
+
+    make_tree(f);
+    fixture_unmount(f);
+    poke(f, offsetof(struct pm_super, checksum), damage, sizeof(damage));
+    assert_error(pmfs_fsck(f->path, look_for_words, &words, &summary), EUCLEAN);
+    assert_true(words.seen);
+    assert_int_equal(summary.findings, 2);
+    assert_int_equal(summary.directories, 0);
+}
+
 static void directory_that_contains_its_ancestor_is_found(void **state)
 {
     struct fixture *f = *state;
@@ -553,6 +588,8 @@ int main(void)
         TEST_DAMAGED(lost_blocks_are_counted),
         TEST_DAMAGED(block_of_two_files_is_found),
         TEST_DAMAGED(node_that_names_itself_is_found),
+        TEST_DAMAGED(damage_of_the_pool_is_a_finding_and_the_tree_is_checked_too),
+        TEST_DAMAGED(damage_that_hides_the_tree_is_counted),
         TEST_DAMAGED(directory_that_contains_its_ancestor_is_found),
         TEST_DAMAGED(entry_of_no_size_is_found),
         TEST_DAMAGED(name_with_a_slash_is_found_and_never_listed),
