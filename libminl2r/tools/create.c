@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "libminl2r/tools/tool.h"
 
@@ -57,9 +58,22 @@ static bool set(int option, const char *value)
     }
 }
 
+static bool is_device(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISCHR(status.st_mode);
+}
+
 static enum tool_exit run(const char *path, cJSON *out)
 {
     struct minl2r_pool *pool;
+
+    if (size == 0 && !is_device(path)) {
+        cJSON_AddStringToObject(
+            out, "error", "--size is missing; only a DAX device has its own size");
+        return TOOL_USAGE;
+    }
     int result = minl2r_pool_create(path, layout, size, &options, &pool);
 
     if (result < 0)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libminl2r/tools/console.h"
 #include "libminl2r/tools/tool.h"
 
 #define OPTION_JSON 1000
@@ -26,7 +27,7 @@ static void print_usage(FILE *file)
         "  minl2r COMMAND --help   the command's options\n"
         "  minl2r --version        the version\n\n"
         "Exit status: 0 done; 1 the pool is damaged; 2 wrong usage; 3 the pool could\n"
-        "not be opened, or the command not be done.\n");
+        "not be opened, the command not be done, or its output not be written.\n");
 }
 
 static void print_help(const struct command *command)
@@ -37,9 +38,9 @@ static void print_help(const struct command *command)
            command->name, command->summary, command->help);
 }
 
-static int hint(const struct command *command)
+static int hint(void)
 {
-    fprintf(stderr, "Try: minl2r %s --help\n", command->name);
+    fprintf(stderr, "Try: %s --help\n", tool_name);
     return TOOL_USAGE;
 }
 
@@ -66,10 +67,8 @@ static int run(const struct command *command, const char *path, bool json)
     enum tool_exit result = command->run(path, out);
     const cJSON *error = cJSON_GetObjectItem(out, "error");
 
-    if (error && strstr(error->valuestring, path))
-        fprintf(stderr, "minl2r %s: %s\n", command->name, error->valuestring);
-    else if (error)
-        fprintf(stderr, "minl2r %s: %s: %s\n", command->name, path, error->valuestring);
+    if (error)
+        console_fail(tool_name, path, error->valuestring);
     tool_print(out, json);
     cJSON_Delete(out);
     return (int)result;
@@ -90,28 +89,60 @@ static int parse_and_run(const struct command *command, int argc, char **argv)
         if (option == OPTION_JSON)
             json = true;
         else if (option == '?' || !command->set(option, optarg))
-            return hint(command);
+            return hint();
     }
     if (argc - optind != 1) {
-        fprintf(stderr, "minl2r %s: one pool has to be named\n", command->name);
-        return hint(command);
+        fprintf(stderr, "%s: one pool has to be named\n", tool_name);
+        return hint();
     }
     return run(command, argv[optind], json);
 }
 
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static int refuse(const char *command)
+{
+    if (!command) {
+        print_usage(stderr);
+        return TOOL_USAGE;
+    }
+    fprintf(stderr, "minl2r: no command '%s'\n", command);
+    return hint();
+}
+
+/* What getopt() says begins as what the tool says: "minl2r info: ". */
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    snprintf(tool_name, sizeof(tool_name), "minl2r %s", command->name);
+    argv[0] = tool_name;
+    return parse_and_run(command, argc, argv);
+}
+
+static int run_words(int argc, char **argv)
+{
+    const struct command *command = argc >= 2 ? find_command(argv[1]) : NULL;
+
+    if (command)
+        return run_command(command, argc - 1, argv + 1);
+    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0))
+        print_usage(stdout);
+    else if (argc >= 2 && strcmp(argv[1], "--version") == 0)
+        printf("minl2r %d.%d\n", MINL2R_MAJOR, MINL2R_MINOR);
+    else
+        return refuse(argv[1]);
+    return TOOL_OK;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc >= 2 && strcmp(argv[1], "--version") == 0) {
-        printf("minl2r %d.%d\n", MINL2R_MAJOR, MINL2R_MINOR);
-        return TOOL_OK;
-    }
-    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
-        print_usage(stdout);
-        return TOOL_OK;
-    }
-    for (size_t i = 0; argc >= 2 && i < COMMAND_COUNT; i++)
-        if (strcmp(argv[1], commands[i]->name) == 0)
-            return parse_and_run(commands[i], argc - 1, argv + 1);
-    print_usage(stderr);
-    return TOOL_USAGE;
+    console_guard();
+    int status = run_words(argc, argv);
+
+    return console_finish(tool_name, status, TOOL_FAILED);
 }

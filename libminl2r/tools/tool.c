@@ -9,11 +9,13 @@
 
 #include "libminl2r/error.h"
 
+char tool_name[32] = "minl2r";
+
 /* ---- Values of options ----------------------------------------------------------- */
 
 bool tool_bad_value(const char *option, const char *text, const char *expected)
 {
-    fprintf(stderr, "minl2r: --%s: \"%s\" is not %s\n", option, text, expected);
+    fprintf(stderr, "%s: --%s: \"%s\" is not %s\n", tool_name, option, text, expected);
     return false;
 }
 
@@ -51,8 +53,8 @@ bool tool_parse_u32(const char *option, const char *text, uint32_t *value)
 
     if (!tool_parse_size(option, text, &number))
         return false;
-    if (number > UINT32_MAX)
-        return tool_bad_value(option, text, "a number below 4G");
+    if (number == 0 || number > UINT32_MAX)
+        return tool_bad_value(option, text, "a number from 1 on, below 4G");
     *value = (uint32_t)number;
     return true;
 }
@@ -134,32 +136,32 @@ static void print_scalar(const cJSON *item)
         print_size(strtoull(item->valuestring, NULL, 10));
 }
 
-static bool has_only_scalars(const cJSON *tree)
-{
-    const cJSON *item;
-
-    cJSON_ArrayForEach(item, tree) if (is_tree(item)) return false;
-    return true;
-}
-
+/* The scalars of one element of an array, in one line. */
 static void print_row(const cJSON *row)
 {
+    const char *separator = "";
     const cJSON *item;
 
     cJSON_ArrayForEach(item, row)
     {
-        printf("%s%s ", item == row->child ? "" : ", ", item->string);
+        if (is_tree(item))
+            continue;
+        printf("%s%s ", separator, item->string);
         print_scalar(item);
+        separator = ", ";
     }
     printf("\n");
 }
 
-static void print_tree(const cJSON *tree, int depth)
+/* `is_row`: its scalars are printed already. */
+static void print_tree(const cJSON *tree, int depth, bool is_row)
 {
     const cJSON *item;
 
     cJSON_ArrayForEach(item, tree)
     {
+        if (is_row && !is_tree(item))
+            continue;
         printf("%*s", 2 * depth, "");
         if (item->string)
             printf("%s:", item->string);
@@ -167,13 +169,14 @@ static void print_tree(const cJSON *tree, int depth)
             printf(item->string ? " " : "");
             print_scalar(item);
             printf("\n");
-        } else if (!item->string && has_only_scalars(item)) {
+        } else if (!item->string) {
             print_row(item);
+            print_tree(item, depth + 1, true); /* as deep as the tool nests: four */
         } else if (!item->child) {
             printf(" none\n");
         } else {
             printf("\n");
-            print_tree(item, depth + 1); /* as deep as the tool nests: four */
+            print_tree(item, depth + 1, false);
         }
     }
 }
@@ -192,7 +195,7 @@ void tool_print(const cJSON *out, bool json)
     if (json)
         print_json(out);
     else if (!cJSON_GetObjectItem(out, "error") || cJSON_GetArraySize(out) > 2)
-        print_tree(out, 0);
+        print_tree(out, 0, false);
 }
 
 /* ---- Pools to look at ------------------------------------------------------------ */

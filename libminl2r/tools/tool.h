@@ -36,10 +36,14 @@ struct command {
 extern const struct command command_check, command_create, command_dump, command_info,
     command_recover, command_stats;
 
+/* What messages begin with: "minl2r", then "minl2r info". */
+extern char tool_name[32];
+
 /* ---- Values of options ----------------------------------------------------------- */
 
 /* A number, decimal or 0x..., with an optional suffix K, M, G or T (powers of 1024). */
 bool tool_parse_size(const char *option, const char *text, uint64_t *value);
+/* The same, and not 0, which would mean the default. */
 bool tool_parse_u32(const char *option, const char *text, uint32_t *value);
 bool tool_parse_medium(const char *text, enum minl2r_medium *medium);
 

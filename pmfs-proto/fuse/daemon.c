@@ -13,6 +13,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "libminl2r/tools/console.h"
 #include "pmfs-proto/fuse/ops.h"
 
 #define THREAD_COUNT_MAX 10
@@ -34,13 +35,13 @@ static void tell_recovery(struct pmfs *fs)
     pmfs_recovery(fs, &finished);
     if (minl2r_pool_info(pmfs_pool(fs), &info) == 0 && info.recovery.lanes > 0)
         fprintf(stderr,
-                "pmfs: undid %" PRIu64 " transaction%s: %" PRIu64 " records, %" PRIu64
-                " bytes, %" PRIu64 " blocks\n",
+                "pmfs mount: undid %" PRIu64 " transaction%s: %" PRIu64
+                " records, %" PRIu64 " bytes, %" PRIu64 " blocks\n",
                 info.recovery.lanes, info.recovery.lanes == 1 ? "" : "s",
                 info.recovery.records, info.recovery.bytes, info.recovery.blocks);
     if (finished.orphans > 0 || finished.truncates > 0)
         fprintf(stderr,
-                "pmfs: freed %" PRIu64 " nameless files, finished %" PRIu64
+                "pmfs mount: freed %" PRIu64 " nameless files, finished %" PRIu64
                 " truncations\n",
                 finished.orphans, finished.truncates);
 }
@@ -56,7 +57,7 @@ static int open_pool(const struct daemon_options *options, struct pmfs **fs)
     int error = pmfs_mount(options->pool, &mount_options, fs);
 
     if (error < 0)
-        fprintf(stderr, "pmfs: %s: %s\n", options->pool, pmfs_errormsg());
+        console_fail("pmfs mount", options->pool, pmfs_errormsg());
     else
         tell_recovery(*fs);
     return error;
@@ -101,7 +102,7 @@ static int write_pid_file(const char *path)
     FILE *file = fopen(path, "we");
 
     if (file == NULL || fprintf(file, "%d\n", (int)getpid()) < 0 || fclose(file) != 0) {
-        fprintf(stderr, "pmfs: %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "pmfs mount: %s: %s\n", path, strerror(errno));
         return -EIO;
     }
     return 0;
@@ -205,7 +206,7 @@ static int await_daemon(int ready_fd)
 
     if (read(ready_fd, &result, sizeof(result)) == (ssize_t)sizeof(result))
         return result;
-    fprintf(stderr, "pmfs: the daemon died while mounting\n");
+    fprintf(stderr, "pmfs mount: the daemon died while mounting\n");
     return -EIO;
 }
 

@@ -256,9 +256,13 @@ static int run_view(const struct view *view, int argc, char **argv)
     int option;
 
     while ((option = getopt_long(argc, argv, "j", options, NULL)) != -1) {
-        if (option != 'j') {
-            fputs(view->help, option == 'h' ? stdout : stderr);
-            return option == 'h' ? 0 : PLAIN_EXIT_USAGE;
+        if (option == 'h') {
+            fputs(view->help, stdout);
+            return 0;
+        }
+        if (option == '?') {
+            fprintf(stderr, "Try: pmfs %s --help\n", view->name);
+            return PLAIN_EXIT_USAGE;
         }
         run.list = run.list == NULL ? cJSON_CreateArray() : run.list;
     }

@@ -63,7 +63,9 @@ int cmd_umount(int argc, char **argv)
         lazy = lazy || option == 'l';
     }
     if (argc - optind != 1) {
-        fputs(help, stderr);
+        fputs("pmfs umount: one DIRECTORY or POOL has to be named\n"
+              "Try: pmfs umount --help\n",
+              stderr);
         return MOUNT_EXIT_USAGE;
     }
     return unmount(argv[optind], lazy);
