@@ -3,7 +3,11 @@
  * bytes. */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "libminl2r/error.h"
 #include "libminl2r/log.h"
@@ -38,10 +42,8 @@ static void add_row(cJSON *rows, uint64_t offset, const uint8_t *bytes, size_t s
     cJSON_AddItemToArray(rows, row);
 }
 
-/* What is asked for and lies in the file. Works on any file, damaged or not. */
-static void add_bytes(cJSON *out, const struct pm *pm)
+static void add_device_bytes(cJSON *rows, const struct pm *pm)
 {
-    cJSON *rows = cJSON_AddArrayToObject(out, "bytes");
     uint64_t start = range_offset < pm->size ? range_offset : pm->size;
     uint64_t left = pm->size - start < range_length ? pm->size - start : range_length;
 
@@ -52,6 +54,65 @@ static void add_bytes(cJSON *out, const struct pm *pm)
         offset += size;
         left -= size;
     }
+}
+
+static int add_file_bytes(cJSON *rows, int fd)
+{
+    uint64_t offset = range_offset, left = range_length;
+    uint8_t bytes[ROW];
+
+    while (left > 0 && offset <= INT64_MAX - ROW) {
+        ssize_t got = pread(fd, bytes, left < ROW ? left : ROW, (off_t)offset);
+
+        if (got < 0)
+            return error_set(errno, "cannot read: %s", strerror(errno));
+        if (got == 0)
+            break;
+        add_row(rows, offset, bytes, (size_t)got);
+        offset += (uint64_t)got;
+        left -= (uint64_t)got;
+    }
+    return 0;
+}
+
+/* A device is mapped: it cannot be read. */
+static int dump_device(const char *path, cJSON *out)
+{
+    struct view view;
+    int result = view_map(&view, path);
+
+    if (result < 0)
+        return result;
+    add_device_bytes(cJSON_AddArrayToObject(out, "bytes"), &view.pm);
+    view_close(&view);
+    return 0;
+}
+
+static int dump_file(int fd, cJSON *out)
+{
+    cJSON *rows = cJSON_CreateArray();
+    int result = add_file_bytes(rows, fd);
+
+    if (result < 0)
+        cJSON_Delete(rows);
+    else
+        cJSON_AddItemToObject(out, "bytes", rows);
+    return result;
+}
+
+/* What is asked for and lies in the file, be it a pool or not. */
+static int dump_bytes(const char *path, cJSON *out)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat status;
+
+    if (fd < 0)
+        return error_set(errno, "cannot open %s: %s", path, strerror(errno));
+    bool is_device = fstat(fd, &status) == 0 && S_ISCHR(status.st_mode);
+    int result = is_device ? dump_device(path, out) : dump_file(fd, out);
+
+    close(fd);
+    return result;
 }
 
 /* ---- Superblock ------------------------------------------------------------------ */
@@ -216,30 +277,33 @@ static int add_structures(cJSON *out, struct view *view)
 
 /* ---- All ------------------------------------------------------------------------- */
 
-static enum tool_exit run(const char *path, cJSON *out)
+static int dump_structures(const char *path, cJSON *out)
 {
     struct view view;
     int result = view_map(&view, path);
 
     if (result < 0)
-        return tool_error(out, result);
-    if (range_given)
-        add_bytes(out, &view.pm);
-    else
-        result = add_structures(out, &view);
-    enum tool_exit code = result < 0 ? tool_error(out, result) : TOOL_OK;
-
+        return result;
+    result = add_structures(out, &view);
     view_close(&view);
-    return code;
+    return result;
+}
+
+static enum tool_exit run(const char *path, cJSON *out)
+{
+    int result = range_given ? dump_bytes(path, out) : dump_structures(path, out);
+
+    return result < 0 ? tool_error(out, result) : TOOL_OK;
 }
 
 const struct command command_dump = {
     .name = "dump",
     .summary =
         "Shows what lies on media: superblock, root, lanes, unfinished logs, zones",
-    .help =
-        "  --offset OFFSET       bytes from here on in place of all that; of any file\n"
-        "  --length SIZE         how many of them; 256\n",
+    .help = "  --offset OFFSET       bytes from here on in place of all that; of any "
+            "file, pool "
+            "or not\n"
+            "  --length SIZE         how many of them; 256\n",
     .options =
         (const struct option[]){
             {"offset", required_argument, NULL, 'o'},

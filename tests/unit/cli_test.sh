@@ -76,14 +76,21 @@ says '^minl2r [0-9]*\.[0-9]*$'
 
 it "unknown commands and options, bad sizes and missing pools are usage errors"
 expect 2 frobnicate "$pool"
+says "^minl2r: no command 'frobnicate'$"
 expect 2 info --frobnicate "$pool"
+says "^minl2r info: unrecognized option '--frobnicate'$"
 expect 2 info
 expect 2 info "$pool" "$pool"
 expect 2 create --size 12Q "$dir/new"
+says '^minl2r create: --size: "12Q" is not a size'
 expect 2 create --size -5 "$dir/new"
 expect 2 create --size 99999999999T "$dir/new"
 expect 2 create --size "" "$dir/new"
 expect 2 create --size 4M --lanes 5000000000 "$dir/new"
+expect 2 create --size 4M --lanes 0 "$dir/new"
+says '^minl2r create: --lanes: "0" is not'
+expect 2 create "$dir/new"
+says "^minl2r create: $dir/new: --size is missing"
 expect 2 create --size 4M --mode 999 "$dir/new"
 expect 2 create --size 4M --require gold "$dir/new"
 [ ! -e "$dir/new" ] || fail "a file was made"
@@ -126,6 +133,34 @@ expect 3 info "$dir/none"
 says "No such file"
 "$minl2r" info --json "$dir/none" >"$out" 2>/dev/null
 json "cannot open $dir/none: No such file or directory" error
+
+it "messages name the command, and the file once"
+expect 3 info "$dir/none"
+says "^minl2r info: cannot open $dir/none: No such file or directory$"
+printf 'hello' >"$pool"
+expect 3 check "$pool"
+says "^minl2r check: $pool is not a MinL2R pool"
+
+it "output that is lost is an error"
+for command in info check recover dump stats; do
+    for json in "" --json; do
+        "$minl2r" $command $json "$pool" 2>"$out" >/dev/full
+        [ $? -eq 3 ] || fail "$command $json to a full device"
+        says "^minl2r $command: cannot write to standard output: No space left on device$"
+        "$minl2r" $command $json "$pool" 2>"$out" >&-
+        [ $? -eq 3 ] || fail "$command $json to a closed stream"
+    done
+done
+"$minl2r" --help 2>"$out" >/dev/full
+[ $? -eq 3 ] || fail "--help"
+
+it "nothing is written into the pool where streams are closed"
+"$unfinished" "$pool" || fail "unfinished"
+for command in info check recover dump stats frobnicate; do
+    "$minl2r" $command "$pool" <&- >&- 2>&-
+    "$minl2r" $command --json "$pool" 2>&- >"$out"
+done
+expect 0 check "$pool"
 
 it "info, check, dump and stats do not change the pool"
 "$unfinished" "$pool" || fail "unfinished"
@@ -177,7 +212,11 @@ done
 it "dump decodes the records of unfinished transactions"
 "$unfinished" "$pool" || fail "unfinished"
 expect 0 dump "$pool"
-says "type undo, target [0-9]*, length 8, bytes 8877665544332211"
+says "^        type undo, target [0-9]*, length 8, bytes 8877665544332211"
+says "^  lane 1, settled "
+says "^    unfinished:$"
+says "^      generation: "
+! grep -q '^ *$' "$out" || fail "an empty line"
 expect 0 dump --json "$pool"
 json 1 superblock format
 json 64 root size
@@ -186,6 +225,12 @@ it "dump shows bytes of any file"
 expect 0 dump --offset 0 --length 20 "$pool"
 says "offset 0, hex 4d696e4c32520d0a.*, text MinL2R"
 printf 'hello' >"$pool"
+expect 0 dump --offset 1 "$pool"
+says "^  offset 1, hex 656c6c6f, text ello$"
+expect 0 dump --offset 5 "$pool"
+says "^bytes: none$"
+expect 3 dump --offset 0 "$dir"
+says "^minl2r dump: $dir: cannot read: Is a directory$"
 truncate -s 8K "$pool"
 expect 0 dump --offset 8K --length 16 "$pool"
 says "^bytes: none$"
