@@ -10,20 +10,22 @@
 #include <stdlib.h>
 
 #include "include/pmfs.h"
+#include "libminl2r/tools/console.h"
 #include "pmfs-proto/tools/json.h"
 
-static const char help[] = "Usage: pmfs fsck [--json] POOL\n\n"
-                           "Verifies the filesystem in POOL, which must not be "
-                           "mounted, as the next mount would see\n"
-                           "it: what a crash left unfinished, and mounting undoes or "
-                           "finishes, is no error. Never\n"
-                           "writes.\n\n"
-                           "  -j, --json   findings and summary as one JSON object\n"
-                           "      --help\n"
-                           "  -a, -p, -n, -y, -f, -r, -V, -C FD, -T\n"
-                           "               accepted for fsck(8); without effect\n\n"
-                           "Exit status: 0 consistent, 4 errors found, 8 could not be "
-                           "checked, 16 wrong usage.\n";
+static const char help[] =
+    "Usage: pmfs fsck [--json] POOL\n\n"
+    "Verifies the filesystem in POOL, which must not be "
+    "mounted, as the next mount would see\n"
+    "it: what a crash left unfinished, and mounting undoes or "
+    "finishes, is no error. Never\n"
+    "writes.\n\n"
+    "  -j, --json   findings and summary, or the error, as one JSON object\n"
+    "      --help\n"
+    "  -a, -p, -n, -y, -f, -r, -V, -C FD, -T\n"
+    "               accepted for fsck(8); without effect\n\n"
+    "Exit status: 0 consistent, 4 errors found, 8 could not be "
+    "checked, 16 wrong usage.\n";
 
 static void print_finding(void *arg, const char *what)
 {
@@ -39,14 +41,17 @@ static void add_finding(void *arg, const char *what)
         cJSON_Delete(finding);
 }
 
-static void print_summary(const char *pool, const struct pmfs_fsck_summary *summary)
+static void print_summary(const char *pool, bool clean,
+                          const struct pmfs_fsck_summary *summary)
 {
     printf("%s: %s: %" PRIu64 " files, %" PRIu64 " directories, %" PRIu64
            " symbolic links, %" PRIu64 " others; %" PRIu64 " blocks used, %" PRIu64
            " free\n",
-           pool, summary->findings == 0 ? "clean" : "NOT consistent", summary->files,
+           pool, clean ? "clean" : "NOT consistent", summary->files,
            summary->directories, summary->symlinks, summary->others,
            summary->blocks_used, summary->blocks_free);
+    if (!clean)
+        printf("%s: %" PRIu64 " findings\n", pool, summary->findings);
     if (summary->orphans > 0 || summary->truncates > 0)
         printf("%s: the next mount frees %" PRIu64
                " nameless files and finishes %" PRIu64 " truncations\n",
@@ -73,7 +78,7 @@ static int exit_status(const char *pool, int error)
         return 0;
     if (error == -EUCLEAN)
         return FSCK_EXIT_UNCORRECTED;
-    fprintf(stderr, "pmfs fsck: %s: %s\n", pool, pmfs_errormsg());
+    console_fail("pmfs fsck", pool, pmfs_errormsg());
     return FSCK_EXIT_FAILED;
 }
 
@@ -83,7 +88,7 @@ static int check_for_people(const char *pool)
     int error = pmfs_fsck(pool, print_finding, NULL, &summary);
 
     if (error == 0 || error == -EUCLEAN)
-        print_summary(pool, &summary);
+        print_summary(pool, error == 0, &summary);
     return exit_status(pool, error);
 }
 
@@ -95,10 +100,13 @@ static int check_for_programs(const char *pool)
     int error = pmfs_fsck(pool, add_finding, findings, &summary);
 
     cJSON_AddStringToObject(report, "pool", pool);
-    cJSON_AddBoolToObject(report, "clean", error == 0);
-    add_summary(report, &summary);
-    if (error == 0 || error == -EUCLEAN)
-        json_print(report);
+    if (error == 0 || error == -EUCLEAN) {
+        cJSON_AddBoolToObject(report, "clean", error == 0);
+        add_summary(report, &summary);
+    } else {
+        cJSON_AddStringToObject(report, "error", pmfs_errormsg());
+    }
+    json_print(report);
     cJSON_Delete(report);
     return exit_status(pool, error);
 }
@@ -123,7 +131,7 @@ int cmd_fsck(int argc, char **argv)
         json = json || option == 'j';
     }
     if (argc - optind != 1) {
-        fputs(help, stderr);
+        fputs("pmfs fsck: one POOL has to be named\nTry: pmfs fsck --help\n", stderr);
         return FSCK_EXIT_USAGE;
     }
     return json ? check_for_programs(argv[optind]) : check_for_people(argv[optind]);
