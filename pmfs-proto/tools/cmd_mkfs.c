@@ -2,6 +2,7 @@
 #include "pmfs-proto/tools/commands.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include "include/pmfs.h"
+#include "libminl2r/layout.h"
+#include "libminl2r/tools/console.h"
 #include "pmfs-proto/tools/medium.h"
 #include "pmfs-proto/tools/mounts.h"
 
@@ -23,7 +26,9 @@ static const char help[] =
     "  -l, --lanes N          transactions that may log at once (by pool size)\n"
     "  -r, --require MEDIUM   fail unless POOL is on: emulated, file, dax or eadr, in\n"
     "                         this order of what they promise\n"
-    "  -f, --force            replace POOL if it exists and nobody has it open\n"
+    "  -f, --force            replace POOL if it is a pool, or empty, and nobody has "
+    "it "
+    "open\n"
     "      --help\n\n"
     "Exit status: 0 made, 1 failed, 2 wrong usage.\n";
 
@@ -54,12 +59,19 @@ static bool parse_size(const char *text, uint64_t *size)
     return true;
 }
 
-static bool parse_size32(const char *text, uint32_t *size)
+static bool refuse(const char *name, const char *value, const char *expected)
+{
+    fprintf(stderr, "pmfs mkfs: %s: \"%s\" is not %s\n", name, value, expected);
+    return false;
+}
+
+/* Not 0, which would mean the default. */
+static bool parse_size32(const char *name, const char *text, uint32_t *size)
 {
     uint64_t wide;
 
-    if (!parse_size(text, &wide) || wide > UINT32_MAX)
-        return false;
+    if (!parse_size(text, &wide) || wide == 0 || wide > UINT32_MAX)
+        return refuse(name, text, "a number from 1 on, below 4G");
     *size = (uint32_t)wide;
     return true;
 }
@@ -68,11 +80,12 @@ static bool parse_option(struct request *request, int option, const char *value)
 {
     switch (option) {
     case 'b':
-        return parse_size32(value, &request->options.pool.block_size);
+        return parse_size32("--block-size", value, &request->options.pool.block_size);
     case 'l':
-        return parse_size32(value, &request->options.pool.lanes);
+        return parse_size32("--lanes", value, &request->options.pool.lanes);
     case 'r':
-        return medium_parse(value, &request->options.pool.require);
+        return medium_parse(value, &request->options.pool.require) ||
+               refuse("--require", value, "emulated, file, dax or eadr");
     case 'f':
         request->force = true;
         return true;
@@ -81,31 +94,107 @@ static bool parse_option(struct request *request, int option, const char *value)
     }
 }
 
+/* May `pool` be thrown away: does it begin as pools do, or hold nothing? */
+static int check_replaceable(const char *pool)
+{
+    uint8_t magic[sizeof(PM_MAGIC) - 1];
+    int fd = open(pool, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    ssize_t got = read(fd, magic, sizeof(magic));
+    int error = got < 0 ? -errno : 0;
+    close(fd);
+    if (got == 0 || error < 0)
+        return error;
+    bool is_pool =
+        got == (ssize_t)sizeof(magic) && memcmp(magic, PM_MAGIC, sizeof(magic)) == 0;
+    return is_pool ? 0 : -EEXIST;
+}
+
 static int remove_old(const char *pool)
 {
     struct stat status;
 
     if (lstat(pool, &status) < 0 || !S_ISREG(status.st_mode))
         return 0;
-    if (mounts_wait_released(pool, 0) == -EBUSY)
-        return -EBUSY;
+    int error = check_replaceable(pool);
+    if (error == 0)
+        error = mounts_wait_released(pool, 0);
+    if (error < 0)
+        return error;
     return unlink(pool) < 0 ? -errno : 0;
+}
+
+static int fail(const char *pool, const char *why)
+{
+    console_fail("pmfs mkfs", pool, why);
+    return PLAIN_EXIT_FAILED;
+}
+
+/* Size and medium: what was made, and what it promises. */
+static int tell(const char *path)
+{
+    struct minl2r_pool *pool;
+    struct minl2r_info info;
+
+    if (minl2r_pool_open(path, PMFS_LAYOUT, NULL, &pool) < 0)
+        return fail(path, minl2r_errormsg());
+    minl2r_pool_info(pool, &info);
+    printf("%s: an empty filesystem in %.1f MiB; medium %s: %s%s\n", path,
+           (double)info.pool_size / (1 << 20), minl2r_medium_name(info.medium),
+           info.medium_reason,
+           info.medium == MINL2R_FILE ? "; each ordering point is an msync(), slow"
+                                      : "");
+    minl2r_pool_close(pool);
+    return 0;
 }
 
 static int make(const struct request *request)
 {
     int error = request->force ? remove_old(request->pool) : 0;
 
-    if (error < 0) {
-        fprintf(stderr, "pmfs mkfs: %s: %s\n", request->pool, strerror(-error));
-        return PLAIN_EXIT_FAILED;
+    if (error == -EEXIST)
+        return fail(request->pool, "not a pool, so not replaced; remove it first");
+    if (error < 0)
+        return fail(request->pool, strerror(-error));
+    if (pmfs_mkfs(request->pool, request->size, &request->options) < 0)
+        return fail(request->pool, pmfs_errormsg());
+    return tell(request->pool);
+}
+
+static bool is_device(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISCHR(status.st_mode);
+}
+
+static bool parse_arguments(struct request *request, int count, char **arguments)
+{
+    if (count == 0) {
+        fputs("pmfs mkfs: a POOL and its SIZE have to be named\n", stderr);
+        return false;
     }
-    error = pmfs_mkfs(request->pool, request->size, &request->options);
-    if (error < 0) {
-        fprintf(stderr, "pmfs mkfs: %s: %s\n", request->pool, pmfs_errormsg());
-        return PLAIN_EXIT_FAILED;
+    if (count > 2) {
+        fprintf(stderr, "pmfs mkfs: one argument too many: '%s'\n", arguments[2]);
+        return false;
     }
-    return 0;
+    request->pool = arguments[0];
+    if (count == 2)
+        return parse_size(arguments[1], &request->size) ||
+               refuse("SIZE", arguments[1], "a size in bytes like 4096, 64M or 1G");
+    if (is_device(request->pool))
+        return true;
+    fprintf(stderr, "pmfs mkfs: %s: SIZE is missing; only a DAX device has its own\n",
+            request->pool);
+    return false;
+}
+
+static int hint(void)
+{
+    fputs("Try: pmfs mkfs --help\n", stderr);
+    return PLAIN_EXIT_USAGE;
 }
 
 int cmd_mkfs(int argc, char **argv)
@@ -126,18 +215,10 @@ int cmd_mkfs(int argc, char **argv)
             fputs(help, stdout);
             return 0;
         }
-        if (!parse_option(&request, option, optarg)) {
-            if (option != '?')
-                fprintf(stderr, "pmfs mkfs: -%c: not understood: %s\n", option, optarg);
-            return PLAIN_EXIT_USAGE;
-        }
+        if (!parse_option(&request, option, optarg))
+            return hint();
     }
-    int left = argc - optind;
-    if (left < 1 || left > 2 ||
-        (left == 2 && !parse_size(argv[optind + 1], &request.size))) {
-        fputs(help, stderr);
-        return PLAIN_EXIT_USAGE;
-    }
-    request.pool = argv[optind];
+    if (!parse_arguments(&request, argc - optind, argv + optind))
+        return hint();
     return make(&request);
 }

@@ -137,7 +137,7 @@ make_fs() {
     pool=$work/pool mount=$work/mount pid_file=$work/pid
     mkdir "$mount"
     step "Making a filesystem in an emulated pool of $pool_mib MiB in /dev/shm"
-    "$bin/pmfs" mkfs "$pool" "${pool_mib}M" || fail "mkfs"
+    "$bin/pmfs" mkfs "$pool" "${pool_mib}M" >"$work/output" || fail "mkfs"
     mount_fs
     mkdir "$mount/writers"
     "$bin/pmfs" stat "$mount" | sed 's/^/   /'
