@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pmfs-proto/fuse/daemon.h"
@@ -156,9 +157,32 @@ static int clear_stale_mounts(const char *mountpoint)
         int error = mounts_remove(&mounted, true);
         if (error < 0)
             return fail(mountpoint, strerror(-error));
-        fprintf(stderr, "pmfs: %s: cleared what a dead daemon had left mounted\n",
+        fprintf(stderr, "pmfs mount: %s: cleared what a dead daemon had left mounted\n",
                 mountpoint);
     }
+    return 0;
+}
+
+/* Is `path` in `directory`, or below? Both resolved. */
+static bool is_inside(const char *path, const char *directory)
+{
+    size_t length = strlen(directory);
+
+    return strcmp(directory, "/") == 0 ||
+           (strncmp(path, directory, length) == 0 && path[length] == '/');
+}
+
+/* The kernel would mount on a file, too, and nobody could read that any more. */
+static int check_mountpoint(const char *mountpoint, const char *pool)
+{
+    struct stat status;
+
+    if (stat(mountpoint, &status) < 0)
+        return fail(mountpoint, strerror(errno));
+    if (!S_ISDIR(status.st_mode))
+        return fail(mountpoint, "not a directory");
+    if (is_inside(pool, mountpoint))
+        return fail(mountpoint, "the pool is in it, and would be hidden");
     return 0;
 }
 
@@ -187,6 +211,8 @@ static int mount_pool(struct request *request, const char *pool, const char *mou
     if (error < 0)
         return fail(mountpoint, strerror(-error));
     int status = clear_stale_mounts(request->mountpoint);
+    if (status == 0)
+        status = check_mountpoint(request->mountpoint, request->pool);
     if (status == 0)
         status = await_pool(request->pool);
     if (status != 0 || request->fake)
@@ -237,7 +263,9 @@ int cmd_mount(int argc, char **argv)
             return MOUNT_EXIT_USAGE;
     }
     if (argc - optind != 2) {
-        fputs(help, stderr);
+        fputs("pmfs mount: a POOL and a DIRECTORY have to be named\n"
+              "Try: pmfs mount --help\n",
+              stderr);
         return MOUNT_EXIT_USAGE;
     }
     return mount_pool(&request, argv[optind], argv[optind + 1]);

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <time.h>
 
+#include "libminl2r/layout.h"
+
 static void every_command_explains_itself(void **state)
 {
     static const char *const commands[] = {"mkfs", "mount", "umount", "fsck",
@@ -27,7 +29,60 @@ static void an_unknown_command_is_refused(void **state)
     struct mount_fixture *f = *state;
 
     assert_int_equal(pmfs(f, "mounted", NULL), 2);
-    assert_said(f, "no command 'mounted'");
+    assert_said(f, "pmfs: no command 'mounted'");
+}
+
+static void messages_begin_with_the_command_and_name_the_file_once(void **state)
+{
+    struct mount_fixture *f = *state;
+    char expected[256];
+
+    write_file(f->pool, "precious", 8);
+    snprintf(expected, sizeof(expected), "pmfs fsck: %s is not a MinL2R pool", f->pool);
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 8);
+    assert_said(f, expected);
+    assert_int_equal(pmfs(f, "mkfs", "--wrong", NULL), 2);
+    assert_said(f, "pmfs mkfs: unrecognized option '--wrong'");
+    assert_success(symlink(PMFS_TOOL, in_dir(f, "mkfs.pmfs")));
+    assert_int_equal(run(f, in_dir(f, "mkfs.pmfs"), "--wrong", NULL), 2);
+    assert_said(f, "pmfs mkfs: unrecognized option '--wrong'");
+}
+
+/* Runs `pmfs` with its arguments and redirections in one string. */
+static int pmfs_in_shell(struct mount_fixture *f, const char *arguments)
+{
+    char script[1024];
+
+    snprintf(script, sizeof(script), "%s %s", PMFS_TOOL, arguments);
+    return run(f, "sh", "-c", script, NULL);
+}
+
+static void output_that_is_lost_is_an_error(void **state)
+{
+    struct mount_fixture *f = *state;
+    char fsck[256];
+
+    assert_int_equal(pmfs_in_shell(f, "df >/dev/full"), 1);
+    assert_said(f, "pmfs df: cannot write to standard output: No space left");
+    assert_int_equal(pmfs_in_shell(f, "df --json >&-"), 1);
+    assert_int_equal(pmfs_in_shell(f, "--help >/dev/full"), 1);
+    snprintf(fsck, sizeof(fsck), "fsck %s >/dev/full", f->pool);
+    assert_int_equal(pmfs_in_shell(f, fsck), 8);
+}
+
+/* The pool would get the number of the closed stream, and then its messages. */
+static void nothing_is_written_into_the_pool_where_streams_are_closed(void **state)
+{
+    struct mount_fixture *f = *state;
+    char mount[512];
+
+    snprintf(mount, sizeof(mount), "mount -o no_such_option %s %s <&- >&- 2>&-",
+             f->pool, f->mountpoint);
+    assert_int_equal(pmfs_in_shell(f, mount), 1);
+    snprintf(mount, sizeof(mount), "mount %s %s <&- >&- 2>&-", f->pool, f->mountpoint);
+    assert_int_equal(pmfs_in_shell(f, mount), 0);
+    unmount_fs(f);
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);
 }
 
 /* ---- mkfs -------------------------------------------------------------------- */
@@ -41,13 +96,24 @@ static void mkfs_keeps_an_existing_file(void **state)
     assert_file_holds(f->pool, "precious", 8);
 }
 
-static void mkfs_with_force_replaces_a_file(void **state)
+static void mkfs_with_force_replaces_a_pool_or_an_empty_file(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    write_file(f->pool, "", 0);
+    assert_int_equal(pmfs(f, "mkfs", "--force", f->pool, "16M", NULL), 0);
+    assert_int_equal(pmfs(f, "mkfs", "--force", f->pool, "8M", NULL), 0);
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);
+}
+
+static void mkfs_with_force_spares_every_other_file(void **state)
 {
     struct mount_fixture *f = *state;
 
     write_file(f->pool, "precious", 8);
-    assert_int_equal(pmfs(f, "mkfs", "--force", f->pool, "16M", NULL), 0);
-    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);
+    assert_int_equal(pmfs(f, "mkfs", "--force", f->pool, "16M", NULL), 1);
+    assert_said(f, "remove it first");
+    assert_file_holds(f->pool, "precious", 8);
 }
 
 static void mkfs_with_force_spares_a_mounted_pool(void **state)
@@ -68,6 +134,30 @@ static void mkfs_refuses_sizes_that_are_none(void **state)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         assert_int_equal(pmfs(f, "mkfs", f->pool, sizes[i], NULL), 2);
     assert_errno(access(f->pool, F_OK), ENOENT);
+}
+
+static void mkfs_says_what_is_wrong_with_its_arguments(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    assert_int_equal(pmfs(f, "mkfs", f->pool, NULL), 2);
+    assert_said(f, "SIZE is missing");
+    assert_int_equal(pmfs(f, "mkfs", f->pool, "1.5G", NULL), 2);
+    assert_said(f, "SIZE: \"1.5G\" is not a size");
+    assert_int_equal(pmfs(f, "mkfs", f->pool, "16M", "surplus", NULL), 2);
+    assert_said(f, "'surplus'");
+    assert_int_equal(pmfs(f, "mkfs", "-l", "0", f->pool, "16M", NULL), 2);
+    assert_said(f, "--lanes: \"0\"");
+    assert_errno(access(f->pool, F_OK), ENOENT);
+}
+
+static void mkfs_says_what_it_made_and_on_what(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    assert_int_equal(pmfs(f, "mkfs", f->pool, "16M", NULL), 0);
+    assert_said(f, f->pool);
+    assert_said(f, "16.0 MiB; medium ");
 }
 
 static void mkfs_refuses_a_lesser_medium_than_required(void **state)
@@ -119,6 +209,30 @@ static void mounting_on_no_directory_fails(void **state)
     assert_int_equal(pmfs(f, "mount", f->pool, in_dir(f, "missing"), NULL), 32);
     assert_said(f, "missing: No such file");
     assert_int_equal(pmfs(f, "mount", f->pool, f->mountpoint, NULL), 0);
+}
+
+static void mounting_on_a_file_fails_and_leaves_it_readable(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    write_file(in_dir(f, "file"), "precious", 8);
+    assert_int_equal(pmfs(f, "mount", f->pool, in_dir(f, "file"), NULL), 32);
+    assert_said(f, "file: not a directory");
+    assert_file_holds(in_dir(f, "file"), "precious", 8);
+    assert_int_equal(pmfs(f, "mount", f->pool, f->pool, NULL), 32);
+    assert_said(f, "not a directory");
+    assert_success(symlink(PMFS_TOOL, in_dir(f, "mount.pmfs")));
+    assert_int_equal(
+        run(f, in_dir(f, "mount.pmfs"), f->pool, in_dir(f, "file"), "-o", "rw", NULL),
+        32);
+}
+
+static void mounting_over_the_pool_fails(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    assert_int_equal(pmfs(f, "mount", f->pool, f->dir, NULL), 32);
+    assert_said(f, "the pool is in it");
 }
 
 static void unknown_mount_options_are_refused(void **state)
@@ -296,6 +410,38 @@ static void fsck_finds_damage_and_changes_nothing(void **state)
     assert_memory_equal(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim));
 }
 
+/* A zone's bitmap says that the block it is in is free: the files are whole. */
+static void fsck_counts_findings_about_the_pool_and_looks_at_the_files(void **state)
+{
+    struct mount_fixture *f = *state;
+    const uint8_t none = 0;
+    uint64_t zones_offset;
+
+    write_file(in_mount(f, "file"), "content", 7);
+    unmount_fs(f);
+    int fd = open(f->pool, O_RDWR | O_CLOEXEC);
+    assert_success(fd);
+    assert_int_equal(pread(fd, &zones_offset, sizeof(zones_offset),
+                           offsetof(struct pm_super, zones_offset)),
+                     sizeof(zones_offset));
+    assert_int_equal(pwrite(fd, &none, 1, (off_t)zones_offset), 1);
+    close(fd);
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 4);
+    assert_said(f, "pool: bitmap of zone 0");
+    assert_said(f, "NOT consistent: 1 files, 1 directories");
+    assert_int_equal(pmfs(f, "fsck", "--json", f->pool, NULL), 4);
+    assert_true(json_number(f, "findings_count") >= 1);
+    assert_int_equal((int)json_number(f, "files"), 1);
+}
+
+static void fsck_says_in_json_why_it_could_not_check(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    assert_int_equal(pmfs(f, "fsck", "--json", in_dir(f, "missing"), NULL), 8);
+    assert_said(f, "\"error\":\t\"cannot open");
+}
+
 static void fsck_without_a_pool_is_wrong_usage(void **state)
 {
     struct mount_fixture *f = *state;
@@ -354,15 +500,23 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_empty(every_command_explains_itself),
         test_empty(an_unknown_command_is_refused),
+        test_empty(messages_begin_with_the_command_and_name_the_file_once),
+        test_made(output_that_is_lost_is_an_error),
+        test_made(nothing_is_written_into_the_pool_where_streams_are_closed),
         test_empty(mkfs_keeps_an_existing_file),
-        test_empty(mkfs_with_force_replaces_a_file),
+        test_empty(mkfs_with_force_replaces_a_pool_or_an_empty_file),
+        test_empty(mkfs_with_force_spares_every_other_file),
         test_mounted(mkfs_with_force_spares_a_mounted_pool),
         test_empty(mkfs_refuses_sizes_that_are_none),
+        test_empty(mkfs_says_what_is_wrong_with_its_arguments),
+        test_empty(mkfs_says_what_it_made_and_on_what),
         test_empty(mkfs_refuses_a_lesser_medium_than_required),
         test_mounted(a_second_mount_on_the_directory_is_refused),
         test_mounted(a_second_mount_of_the_pool_is_refused),
         test_empty(mounting_what_is_no_pool_fails_in_the_foreground),
         test_made(mounting_on_no_directory_fails),
+        test_made(mounting_on_a_file_fails_and_leaves_it_readable),
+        test_made(mounting_over_the_pool_fails),
         test_made(unknown_mount_options_are_refused),
         test_made(options_for_fstab_are_accepted),
         test_made(a_read_only_mount_takes_no_changes),
@@ -377,6 +531,8 @@ int main(void)
         test_mounted(fsck_refuses_a_mounted_pool),
         test_mounted(fsck_counts_what_is_there),
         test_made(fsck_finds_damage_and_changes_nothing),
+        test_mounted(fsck_counts_findings_about_the_pool_and_looks_at_the_files),
+        test_empty(fsck_says_in_json_why_it_could_not_check),
         test_empty(fsck_without_a_pool_is_wrong_usage),
         test_mounted(df_agrees_with_the_size_of_the_pool),
         test_mounted(stat_names_the_medium_and_who_serves),
