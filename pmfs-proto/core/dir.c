@@ -476,7 +476,7 @@ static int add_in_new_block(struct pmfs *fs, struct minl2r_tx *tx,
     int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
     if (rc == 0)
         rc = map_insert(&map, tx, index, &memory);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     set_header(&rest, 0, fs->block_size - entry->size, 0, 0);
     memcpy(memory, entry, HEADER_SIZE);

@@ -23,24 +23,21 @@ const uint8_t fs_zeros[FS_ZEROS_SIZE];
 
 static _Thread_local char message[320];
 
-int fs_error(int errnum, const char *format, ...)
+void fs_set_message(const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    return -errnum;
 }
 
-int fs_library_error(int rc, const char *what, uint64_t ino)
+void fs_set_library_message(int rc, const char *what, uint64_t ino)
 {
-    if (rc >= 0)
-        return 0;
     if (rc == -EINVAL)
-        return fs_error(EUCLEAN, "inode %" PRIu64 ": %s: %s", ino, what,
-                        minl2r_errormsg());
-    return fs_error(-rc, "%s", minl2r_errormsg());
+        fs_set_message("inode %" PRIu64 ": %s: %s", ino, what, minl2r_errormsg());
+    else
+        fs_set_message("%s", minl2r_errormsg());
 }
 
 int fs_end(struct minl2r_tx *tx, int rc)
@@ -78,7 +75,7 @@ const void *fs_block(const struct pmfs *fs, uint64_t offset)
 static int init_geometry(struct pmfs *fs, struct minl2r_pool *pool)
 {
     struct minl2r_info info;
-    int rc = minl2r_pool_info(pool, &info);
+    int rc = fs_library_error(minl2r_pool_info(pool, &info), "info", 0);
 
     if (rc < 0)
         return rc;
@@ -91,9 +88,12 @@ static int init_geometry(struct pmfs *fs, struct minl2r_pool *pool)
         fs->map_height++;
     memcpy(&fs->id, info.uuid, sizeof(fs->id));
     fs->pm = minl2r_root(pool, sizeof(*fs->pm));
-    if (!fs->pm)
-        return fs_error(errno == EINVAL ? EUCLEAN : errno, "%s", minl2r_errormsg());
-    return 0;
+    if (fs->pm)
+        return 0;
+
+    int errnum = errno;
+
+    return fs_library_error(errnum > 0 ? -errnum : -EIO, "root object", 0);
 }
 
 static int add_root_inode(const struct pmfs *fs, struct minl2r_tx *tx,
@@ -118,15 +118,15 @@ static int add_root_inode(const struct pmfs *fs, struct minl2r_tx *tx,
 
     if (rc == 0)
         rc = map_insert(&map, tx, 0, &block);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     block[PM_ROOT_INO] = PM_STATE_USED;
     rc = map_init(&map, fs, &fs->pm->inodes, 0);
     if (rc == 0)
         rc = map_insert(&map, tx, 0, &block);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
-    memcpy(block + PM_ROOT_INO * PM_INODE_SIZE, &root, sizeof(root));
+    memcpy(block + (size_t)PM_ROOT_INO * PM_INODE_SIZE, &root, sizeof(root));
     return 0;
 }
 
@@ -151,17 +151,15 @@ int fs_format(struct minl2r_pool *pool, const struct pmfs_mkfs_options *options)
     int rc = init_geometry(&fs, pool);
 
     if (rc == 0)
-        rc = minl2r_tx_begin(pool, &tx);
-    if (rc < 0)
-        return fs_library_error(rc, "mkfs", 0);
+        rc = fs_library_error(minl2r_tx_begin(pool, &tx), "mkfs", 0);
+    if (rc != 0)
+        return rc;
     rc = add_root_inode(&fs, tx, options);
     if (rc == 0)
-        rc = add_super(&fs, tx);
-    if (rc < 0) {
-        minl2r_tx_abort(tx);
-        return fs_error(-rc, "mkfs: the pool is too small");
-    }
-    return fs_library_error(minl2r_tx_commit(tx), "mkfs", 0);
+        rc = fs_library_error(add_super(&fs, tx), "mkfs", 0);
+    if (rc == -ENOSPC)
+        fs_set_message("mkfs: the pool is too small");
+    return fs_end(tx, rc);
 }
 
 int pmfs_mkfs(const char *path, uint64_t size, const struct pmfs_mkfs_options *options)
@@ -210,7 +208,9 @@ int fs_open_super(struct pmfs *fs, struct minl2r_pool *pool)
 {
     int rc = init_geometry(fs, pool);
 
-    return rc < 0 ? rc : check_super(fs);
+    if (rc == 0 && fs->pm)
+        rc = check_super(fs);
+    return rc;
 }
 
 int fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *options,

@@ -21,6 +21,7 @@
 #ifndef PMFS_FS_H
 #define PMFS_FS_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,14 +59,23 @@ void fs_detach(struct pmfs *fs);
 /* Fills the zeroed `fs` as far as its superblock goes, after checking that. */
 int fs_open_super(struct pmfs *fs, struct minl2r_pool *pool);
 
-/* Sets this thread's message and returns -errnum: return fs_error(EUCLEAN, "..."). */
-__attribute__((format(printf, 2, 3))) int fs_error(int errnum, const char *format, ...);
+/* Sets this thread's message; is -errnum: return fs_error(EUCLEAN, "..."). */
+#define fs_error(errnum, ...) (fs_set_message(__VA_ARGS__), -(errnum))
+__attribute__((format(printf, 1, 2))) void fs_set_message(const char *format, ...);
+
+void fs_set_library_message(int rc, const char *what, uint64_t ino);
 
 /*
  * Makes of what the library answered what pmfs answers, its message included. Arguments
  * that it refuses come from the medium, so they are -EUCLEAN; `what` says whose.
  */
-int fs_library_error(int rc, const char *what, uint64_t ino);
+static inline int fs_library_error(int rc, const char *what, uint64_t ino)
+{
+    if (rc >= 0)
+        return 0;
+    fs_set_library_message(rc, what, ino);
+    return rc == -EINVAL ? -EUCLEAN : rc;
+}
 
 /* The time for stamps. */
 int64_t fs_now_ns(void);

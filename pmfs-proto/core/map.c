@@ -249,14 +249,14 @@ int map_insert(struct map *map, struct minl2r_tx *tx, uint64_t index, void *writ
 
     if (rc == 0)
         rc = map_slot(map, tx, index, &slot);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (*slot)
         return fs_error(
             EUCLEAN, "inode %" PRIu64 ": block map: block %" PRIu64 " is there already",
             map->ino, index);
     rc = add_block(map, tx, &offset, &memory);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     memcpy(writable, &memory, sizeof(memory));
     return set_slot(map, tx, 1, map->height ? slot_number(map, index, 1) : 0, offset);

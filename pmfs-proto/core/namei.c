@@ -521,11 +521,11 @@ static int remove_transaction(struct pmfs *fs, struct inode *parent,
 {
     int64_t now = fs_now_ns();
     struct dir_change removed;
-    enum pm_state state;
+    enum pm_state state = child->state;
     struct minl2r_tx *tx;
     int rc = begin(fs, &tx);
 
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     rc = dir_remove(fs, tx, parent, name, entry, NULL, &removed);
     if (rc == 0)
@@ -564,7 +564,7 @@ static int remove_locked(struct pmfs *fs, struct inode *parent, const struct nam
 
     if (rc == 0)
         rc = pin_child(fs, parent, entry.pm, child);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (directory != is_directory(*child))
         rc = directory ? -ENOTDIR : -EISDIR;
@@ -574,7 +574,7 @@ static int remove_locked(struct pmfs *fs, struct inode *parent, const struct nam
         rc = remove_transaction(fs, parent, *child, name, &entry);
         inode_unlock(*child);
     }
-    if (rc < 0)
+    if (rc != 0)
         inode_unpin(*child);
     return rc;
 }
@@ -588,11 +588,11 @@ static int remove_name(struct pmfs *fs, uint64_t parent_ino, const char *text,
 
     if (rc == 0)
         rc = get_parent(fs, parent_ino, &parent);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     rc = remove_locked(fs, parent, &name, directory, &child);
     inode_put(parent);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     orphan_reap(fs, child);
     inode_unpin(child);
@@ -811,7 +811,7 @@ static int queue_entries(struct rename *rename, struct minl2r_tx *tx)
                      moved->type, head, &to->change);
     if (rc < 0)
         return rc;
-    if (rename->flags & PMFS_RENAME_EXCHANGE)
+    if (to->inode && rename->flags & PMFS_RENAME_EXCHANGE)
         return dir_replace(tx, from->parent, &from->entry, to->inode->place.ino,
                            to->inode->type);
     return dir_remove(rename->fs, tx, from->parent, &from->name, &from->entry,

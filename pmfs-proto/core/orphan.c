@@ -68,7 +68,7 @@ static int cut_some(struct pmfs *fs, struct inode *inode, uint64_t first, bool *
 
     if (rc == 0)
         rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "free", inode->place.ino);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     rc = map_cut(&map, tx, first, &freed, done);
     head.blocks -= freed < head.blocks ? freed : head.blocks;

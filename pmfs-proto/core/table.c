@@ -42,7 +42,7 @@ static int find_place(struct pmfs *fs, uint64_t ino, struct inode_place *place)
 
     if (rc == 0)
         rc = map_block(&map, ino >> fs->block_shift, &block);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (!block)
         return fs_error(EUCLEAN, "inode table: no states for inode %" PRIu64, ino);
@@ -51,7 +51,7 @@ static int find_place(struct pmfs *fs, uint64_t ino, struct inode_place *place)
     rc = map_init(&map, fs, &fs->pm->inodes, 0);
     if (rc == 0)
         rc = map_block(&map, ino / per_block, &block);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     place->pm = block ? (const struct pm_inode *)block + ino % per_block : NULL;
     return 0;
@@ -201,7 +201,7 @@ static int add_states(struct pmfs *fs, struct minl2r_tx *tx, struct table_claim 
         rc = fs_library_error(
             minl2r_tx_write(tx, &fs->pm->inode_count, &new_count, sizeof(new_count)),
             "inode table", 0);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     claim->new_count = new_count;
     claim->place.ino = count;
@@ -316,7 +316,7 @@ static int read_table(struct pmfs *fs, struct inode_table *table)
     rc = map_init(&map, fs, &fs->pm->states, 0);
     if (rc == 0 && reserve_words(table, count) < 0)
         rc = fs_error(ENOMEM, "out of memory");
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     add_words(table, count);
     for (uint64_t first = 0; first < count; first += fs->block_size) {
@@ -370,7 +370,7 @@ static uint32_t find_unfinished(const uint8_t *states, uint32_t at, uint32_t end
     while (at < end) {
         uint64_t eight;
 
-        memcpy(&eight, states + at / 8 * 8, sizeof(eight));
+        memcpy(&eight, states + (at & ~7u), sizeof(eight));
         if (at % 8 == 0 && (eight & ~free_or_used) == 0) {
             at += 8;
             continue;
