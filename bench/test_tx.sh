@@ -30,6 +30,18 @@ json_has_the_keys_of_the_table() {
         fail "files left: $(ls "$directory")"
 }
 
+# 2R + 3 in a transaction of R ranges that are small, counted by the second run.
+libpmemobj_has_two_fences_per_range() {
+    local ranges
+    "$program" --quick --rounds 1 --case ranges --dir "$directory" \
+        --json "$directory/tx.json" >"$directory/table"
+    for ranges in 1 4 16 64; do
+        grep '"system":"libpmemobj","pattern":"random","size":8,' "$directory/tx.json" |
+            grep -q "\"ranges\":$ranges,.*\"fences\":$((2 * ranges + 3))," ||
+            fail "$ranges ranges: not $((2 * ranges + 3)) fences"
+    done
+}
+
 # In a process group of its own, interrupted while it has files.
 interrupt_leaves_no_files() {
     local pid status=0

@@ -11,12 +11,14 @@
 #include <string.h>
 
 #include "bench/scratch.h"
+#include "bench/tx/count.h"
 
 #define POOL_SIZE (REGION_SIZE + ((uint64_t)16 << 20)) /* room for its metadata */
 
 struct blk_state {
     PMEMblkpool *pool;
     uint8_t block[BLOCK_SIZE];
+    struct tx_tally tally;
 };
 
 static int zero_blocks(struct blk_state *blk, uint64_t size)
@@ -82,11 +84,31 @@ static int write_block(void *state, const struct tx_change *change)
     return pmemblk_write(blk->pool, content, index) < 0 ? -errno : 0;
 }
 
+static int before(void *state)
+{
+    tally_begin(&((struct blk_state *)state)->tally);
+    return 0;
+}
+
+static int after(void *state)
+{
+    tally_end(&((struct blk_state *)state)->tally);
+    return 0;
+}
+
+static void count(void *state, struct tx_counters *sum)
+{
+    *sum = ((struct blk_state *)state)->tally.sum;
+}
+
 const struct tx_system libpmemblk_system = {
     .name = "libpmemblk",
     .start = start,
     .finish = finish,
     .reset = reset,
+    .before = before,
+    .after = after,
     .run = {[OP_BLOCK] = write_block},
+    .count = count,
     .message = pmemblk_errormsg,
 };

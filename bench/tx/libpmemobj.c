@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "bench/scratch.h"
+#include "bench/tx/count.h"
 #include "bench/tx/image.h"
 
 #define LAYOUT "bench"
 #define POOL_SIZE                                                                      \
-    (REGION_SIZE + ((uint64_t)64 << 20)) /* room for its lanes and heap                \
+    (REGION_SIZE +                                                                     \
+     ((uint64_t)64 << 20)) /* room for its lanes and heap                \
                                           */
 
 /* ---- Transactions ---------------------------------------------------------------- */
@@ -27,6 +29,7 @@
 struct obj_state {
     PMEMobjpool *pool;
     uint8_t *region; /* aligned to a block, as the other systems' are */
+    struct tx_tally tally;
 };
 
 /* A root object of `size` bytes and its first aligned block. NULL without space. */
@@ -134,11 +137,30 @@ static int run_abort(void *state, const struct tx_change *change)
     return error == ECANCELED ? 0 : -error;
 }
 
+static int before(void *state)
+{
+    tally_begin(&((struct obj_state *)state)->tally);
+    return 0;
+}
+
+static int after(void *state)
+{
+    tally_end(&((struct obj_state *)state)->tally);
+    return 0;
+}
+
+static void count(void *state, struct tx_counters *sum)
+{
+    *sum = ((struct obj_state *)state)->tally.sum;
+}
+
 const struct tx_system libpmemobj_system = {
     .name = "libpmemobj",
     .start = start,
     .finish = finish,
     .reset = reset,
+    .before = before,
+    .after = after,
     .run = {[OP_READ] = run_read,
             [OP_RANGES] = run_commit,
             [OP_BLOCK] = run_commit,
@@ -146,6 +168,7 @@ const struct tx_system libpmemobj_system = {
             [OP_STORE64] = run_commit,
             [OP_ABORT_QUEUED] = run_abort,
             [OP_ABORT_SNAPSHOT] = run_abort},
+    .count = count,
     .message = pmemobj_errormsg,
 };
 

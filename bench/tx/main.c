@@ -12,6 +12,7 @@
 
 #include "bench/harness.h"
 #include "bench/scratch.h"
+#include "bench/tx/count.h"
 #include "bench/tx/run.h"
 #include "bench/tx/tx.h"
 
@@ -20,6 +21,7 @@ enum { EXIT_USAGE = 2 };
 struct options {
     struct run_options run;
     bool quick;
+    bool no_counts;
     const char *directory;
     const char *json_path;   /* NULL: none */
     const char *render_path; /* NULL: measure */
@@ -46,6 +48,9 @@ static void print_usage(FILE *out)
           "                  2.3 GiB\n"
           "  --json FILE     also write the results there\n"
           "  --render FILE   measure nothing: print such results as Markdown\n"
+          "  --no-counts     leave out the second run, which counts the fences and "
+          "lines of\n"
+          "                  PMDK's libraries\n"
           "  --help          this text\n"
           "\n"
           "Exit status: 0, 1 if it could not run, 2 for a wrong usage.\n",
@@ -86,6 +91,9 @@ static int parse_option(struct options *options, int option)
     case 'j':
         options->json_path = optarg;
         return 0;
+    case 'n':
+        options->no_counts = true;
+        return 0;
     case 'm':
         options->render_path = optarg;
         return 0;
@@ -106,6 +114,7 @@ static int parse_options(struct options *options, int argc, char **argv)
         {"dir", required_argument, NULL, 'd'},
         {"json", required_argument, NULL, 'j'},
         {"render", required_argument, NULL, 'm'},
+        {"no-counts", no_argument, NULL, 'n'},
         {"help", no_argument, NULL, 'h'},
         {0},
     };
@@ -178,6 +187,8 @@ static void print_environment(const struct options *options)
     struct utsname system;
 
     print_cpu();
+    printf("Cores: %ld\n", sysconf(_SC_NPROCESSORS_ONLN));
+    printf("PMDK: %s\n", BENCH_PMDK_VERSION);
     if (uname(&system) == 0)
         printf("Kernel: %s %s\n", system.sysname, system.release);
     printf("Pools: in %s\n", options->directory);
@@ -283,6 +294,11 @@ static int measure(const struct options *options)
     table_init(&results, tx_columns, TX_COLUMN_COUNT);
     if (run_workloads(&options->run, &results) < 0)
         return EXIT_FAILURE; /* it has said why */
+    if (!options->no_counts) {
+        rc = count_in_second_run(options->run.case_name, options->directory, &results);
+        if (rc < 0)
+            return fail("counting in a second run", rc);
+    }
     rc = print_results(&results, TABLE_PLAIN);
     if (rc == 0)
         rc = json_close(&json, &results);
