@@ -5,7 +5,10 @@
 #
 #   bench/update-docs.sh [--check] [BIN_DIRECTORY]
 #
-# --check changes nothing and fails if the document shows something else.
+# What the run said of its machine, if docs/bench/NAME.txt has it, goes before the tables.
+#
+# --check changes nothing and fails if the document shows something else, or results that
+# are not stored. Exit status 77: there is a place without results.
 set -euo pipefail
 shopt -s nullglob
 check=false
@@ -18,10 +21,18 @@ bin=${1:-$docs/../build/bin}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+show_machine() { # TEXT
+    sed -n -E 's/^(CPU|Cores|Kernel|PMDK|Medium|Rounds): */- \1: /p' "$1"
+    echo
+}
+
 cp "$docs/BENCHMARKS.md" "$work/document"
 for json in "$docs"/bench/*.json; do
     name=$(basename "$json" .json)
-    "$bin/bench-$name" --render "$json" >"$work/results"
+    {
+        [ ! -e "${json%.json}.txt" ] || show_machine "${json%.json}.txt"
+        "$bin/bench-$name" --render "$json"
+    } >"$work/results"
     awk -v begin="<!-- begin $name -->" -v end="<!-- end $name -->" \
         -v results="$work/results" '
         $0 == end { inside = 0; found = 1 }
@@ -38,8 +49,23 @@ for json in "$docs"/bench/*.json; do
     mv "$work/next" "$work/document"
 done
 
-if $check; then
-    diff -u "$docs/BENCHMARKS.md" "$work/document"
-else
+missing=()
+for name in $(sed -n 's/^<!-- begin \(.*\) -->$/\1/p' "$docs/BENCHMARKS.md"); do
+    [ -e "$docs/bench/$name.json" ] && continue
+    missing+=("$name")
+    if sed -n "/^<!-- begin $name -->$/,/^<!-- end $name -->$/p" "$docs/BENCHMARKS.md" |
+        grep -qv '^<!-- '; then
+        echo "docs/BENCHMARKS.md shows results of $name, but docs/bench/$name.json is missing" >&2
+        exit 1
+    fi
+done
+
+if ! $check; then
     cp "$work/document" "$docs/BENCHMARKS.md"
+    exit
+fi
+diff -u "$docs/BENCHMARKS.md" "$work/document"
+if [ ${#missing[@]} -gt 0 ]; then
+    echo "skipped: no results are stored of ${missing[*]}" >&2
+    exit 77
 fi
