@@ -32,7 +32,6 @@ enum mutant {
     MUTANT_FREE_NOT_UNDONE,
     MUTANT_ALLOC_NOT_UNDONE,
     MUTANT_TWINS_NOT_RELOADED,
-    MUTANT_COUNT,
 };
 
 /* Which bug to have from now on. */
