@@ -161,6 +161,7 @@ struct test {
     struct explorer *explorer;
     struct failure failure;
     struct report report;
+    int own_stderr, nowhere; /* opened before what the program opens */
 };
 
 static double now(void)
@@ -226,27 +227,20 @@ static bool explain(struct test *test)
     return true;
 }
 
-/* What the program prints while states are tried again is printed once. */
-static int hush(void)
+/* What the program prints while states are tried goes nowhere: it is printed when the
+ * wrong one is explained. */
+static void hush(const struct test *test)
 {
-    int kept = dup(STDERR_FILENO);
-    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
     fflush(stderr);
-    if (kept >= 0 && nowhere >= 0)
-        dup2(nowhere, STDERR_FILENO);
-    if (nowhere >= 0)
-        close(nowhere);
-    return kept;
+    if (test->nowhere >= 0)
+        dup2(test->nowhere, STDERR_FILENO);
 }
 
-static void unhush(int kept)
+static void unhush(const struct test *test)
 {
     fflush(stderr);
-    if (kept >= 0) {
-        dup2(kept, STDERR_FILENO);
-        close(kept);
-    }
+    if (test->own_stderr >= 0)
+        dup2(test->own_stderr, STDERR_FILENO);
 }
 
 static int cannot_say(const struct test *test, const struct verdict *verdict)
@@ -259,12 +253,12 @@ static int cannot_say(const struct test *test, const struct verdict *verdict)
 static int explore_all(struct test *test)
 {
     struct verdict verdict;
-    int kept = hush();
 
+    hush(test);
     explorer_run(test->explorer, &test->report.count, &test->failure.place, &verdict);
     if (verdict.kind == VERDICT_WRONG)
         explorer_shrink(test->explorer, &test->failure.place);
-    unhush(kept);
+    unhush(test);
     test->report.points = explorer_points(test->explorer, &test->report.point_count);
     test->report.is_sampled |= test->oracle.found_unseen;
     if (verdict.kind == VERDICT_CANNOT_SAY)
@@ -322,6 +316,8 @@ static int prepare(struct test *test, const struct crashtest_program *program)
 {
     struct session *session = &test->session;
 
+    test->own_stderr = dup(STDERR_FILENO);
+    test->nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (guard_init() < 0 || session_record(session, program) < 0) {
         fprintf(stderr, "%s: cannot be tested: %s\n",
                 program->name ? program->name : "crashtest",

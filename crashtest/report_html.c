@@ -170,9 +170,10 @@ static const struct account_entry *entry_of_word(const struct account *account,
 
 static void print_line(FILE *out, const struct account *account, uint64_t line)
 {
-    fprintf(out, "<div class=\"cells\"><span>0x%llx</span>",
-            (unsigned long long)(line * LINE_SIZE));
-    for (uint64_t at = line * LINE_SIZE; at < (line + 1) * LINE_SIZE; at += 8) {
+    unsigned long long start = line * LINE_SIZE;
+
+    fprintf(out, "<div class=\"cells\"><span>0x%llx</span>", start);
+    for (uint64_t at = start; at < start + LINE_SIZE; at += 8) {
         const struct account_entry *entry = entry_of_word(account, at);
 
         if (!entry)

@@ -19,8 +19,19 @@ void crashtest_hook_fence(void);
 void crashtest_hook_stream(const void *address, unsigned long size);
 void crashtest_hook_store_whole(void *dst, const void *src, unsigned long size);
 
+/* Those of the runtime. */
+void *crashtest_hook_memmove(void *dst, const void *src, unsigned long size);
+void *crashtest_hook_memset(void *dst, int byte, unsigned long size);
+
 #ifdef __cplusplus
 }
+#else
+
+/* By these names gcc makes plain stores of them, unseen. */
+#define __builtin_memcpy(dst, src, size) crashtest_hook_memmove(dst, src, size)
+#define __builtin_memmove(dst, src, size) crashtest_hook_memmove(dst, src, size)
+#define __builtin_memset(dst, byte, size) crashtest_hook_memset(dst, byte, size)
+
 #endif
 
 /* Flushes need not be done: only the model's caches matter. */

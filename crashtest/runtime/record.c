@@ -231,6 +231,22 @@ void record_settle(void)
         complete_pending();
 }
 
+static bool is_done(void)
+{
+    size_t size = self.size;
+    uint64_t offset;
+
+    return !recorder.trace || !record_find(self.address, &size, &offset) ||
+           memcmp(recorder.base + offset, recorder.shadow + offset, size) != 0;
+}
+
+void record_load(void)
+{
+    count_hook();
+    if (self.size > 0 && is_done())
+        complete_pending();
+}
+
 void record_store(const void *address, size_t size, enum trace_kind kind, bool joined,
                   const void *pc)
 {

@@ -23,7 +23,6 @@ struct recorder {
     uint8_t *shadow;
     struct trace *trace;
     bool catch_up;       /* with what is stored past the hooks, at every fence */
-    bool is_loading;     /* loads end pending stores only */
     uint64_t hooks_left; /* of a function of the program: then it hangs */
     void (*on_hang)(void);
 
@@ -60,6 +59,10 @@ bool record_find(const void *address, size_t *size, uint64_t *offset);
 
 /* Completes what is pending. Each hook calls this, or one that does. */
 void record_settle(void);
+
+/* The caller is about to load: in the copy of a struct, the hook of the store comes
+ * before that of the load, and the store after both. */
+void record_load(void);
 
 /* The caller is about to store. */
 void record_store(const void *address, size_t size, enum trace_kind kind, bool joined,

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <wchar.h>
 
+#include "crashtest/runtime/intrinsics.h"
 #include "crashtest/runtime/record.h"
 
 #define HOOK __attribute__((visibility("default")))
@@ -62,6 +63,18 @@ static void set(void *dst, int byte, size_t size, const void *pc)
     fill(dst, byte, size);
     if (recorder.trace)
         record_settle();
+}
+
+void *crashtest_hook_memmove(void *dst, const void *src, unsigned long size)
+{
+    move(dst, src, size, CALLER);
+    return dst;
+}
+
+void *crashtest_hook_memset(void *dst, int byte, unsigned long size)
+{
+    set(dst, byte, size, CALLER);
+    return dst;
 }
 
 void *memcpy(void *restrict dst, const void *restrict src, size_t size)

@@ -32,7 +32,7 @@ void __tsan_func_exit(void)
     void __tsan_##name(void *address)                                                  \
     {                                                                                  \
         (void)address;                                                                 \
-        record_settle();                                                               \
+        record_load();                                                                 \
     }
 
 #define STORE(name, size)                                                              \
@@ -76,7 +76,7 @@ void __tsan_read_range(void *address, unsigned long size)
 {
     (void)address;
     (void)size;
-    record_settle();
+    record_load();
 }
 
 void __tsan_write_range(void *address, unsigned long size)
@@ -105,6 +105,7 @@ static void about_to_store(void *address, size_t size, int order, const void *pc
         record_store(address, size, TRACE_STORE, size == 16, pc);
 }
 
+/* Types cannot be put in parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define FETCH(bits, type, name, builtin)                                               \
     HOOK type __tsan_atomic##bits##_##name(volatile type *address, type value,         \
                                            int order);                                 \
@@ -166,6 +167,8 @@ static void about_to_store(void *address, size_t size, int order, const void *pc
                                                       order, failed);                  \
         return expected;                                                               \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 ATOMIC(8, uint8_t)
 ATOMIC(16, uint16_t)

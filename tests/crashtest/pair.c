@@ -8,6 +8,7 @@
 #include <libpmem.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,8 @@ static void set_under_log(struct pair *pair, uint64_t value)
     pair->log_is_valid = 0;
     if (!has_bug("return early"))
         persist(&pair->log_is_valid, 8);
+    if (has_bug("unseen store"))
+        snprintf((char *)&pair->stray, sizeof(pair->stray), "by libc");
 }
 
 static void set_whole(struct pair *pair, uint64_t value)

@@ -174,7 +174,7 @@ static struct trace_event store_event(struct random *random, uint32_t group)
         .after = 0,
     };
 
-    event.at = event.size * random_below(random, 24 / event.size);
+    event.at = event.size * random_below(random, (uint64_t)24 / event.size);
     event.after = random_next(random) & 0x0101010101010101;
     if (event.size < 8)
         event.after &= ((uint64_t)1 << (8 * event.size)) - 1;
@@ -203,7 +203,7 @@ static void add_random_event(struct history *history, struct random *random)
         history->count ? &history->events[history->count - 1] : NULL;
     struct trace_event *event = &history->events[history->count];
 
-    if (last && trace_is_store(last) && last->at + last->size * 2u <= 32 &&
+    if (last && trace_is_store(last) && last->at + (uint64_t)last->size * 2 <= 32 &&
         random_below(random, 3) == 0)
         *event = next_piece(random, last);
     else if (random_below(random, 3) > 0)
@@ -432,7 +432,7 @@ static void too_many_contents_begin_with_none_and_end_with_all(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 8; i++)
-        put_event(&history, TRACE_STREAM, 1, i * 8, UINT64_MAX);
+        put_event(&history, TRACE_STREAM, 1, (uint64_t)i * 8, UINT64_MAX);
     model(&px86, &history);
     uint32_t count = px86_choices(&px86, &px86.lines[0], choices, 16);
 
