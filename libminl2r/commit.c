@@ -257,6 +257,16 @@ static struct log_writer begin_log(struct minl2r_tx *tx)
     };
 }
 
+/* Should a log not have had the room that was reserved, nothing in place may change. */
+static int log_result(struct minl2r_tx *tx, const struct log_writer *writer)
+{
+    if (!writer->overflowed)
+        return 0;
+    pool_poison(tx->pool);
+    return error_set(EIO,
+                     "a log outgrew what was reserved for it: a bug in this library");
+}
+
 /* ---- Giving back reservations ---------------------------------------------------- */
 
 typedef void run_fn(struct minl2r_pool *pool, struct block_run run);
@@ -322,19 +332,24 @@ static void mark_unchanged(const struct minl2r_pool *pool, struct block_write *w
     }
 }
 
-/* Logs what changes in place, neighbours in one record. */
+/*
+ * Logs what changes in place, neighbours in one record. What is unchanged between two
+ * neighbours is logged too: no more records than log_growth() reckoned with.
+ */
 static void log_extents(struct log_writer *writer, struct block_write *write)
 {
     mark_unchanged(writer->pool, write);
     for (uint32_t i = 0; i < write->extent_count;) {
         const struct extent *e = &write->extents[i++];
-        uint32_t end = e->end;
+        uint32_t next = e->end, end = e->end;
 
         if (e->unchanged)
             continue;
-        while (i < write->extent_count && write->extents[i].start == end &&
-               !write->extents[i].unchanged)
-            end = write->extents[i++].end;
+        for (; i < write->extent_count && write->extents[i].start == next; i++) {
+            next = write->extents[i].end;
+            if (!write->extents[i].unchanged)
+                end = next;
+        }
         log_append_undo(writer, write->block + e->start, end - e->start);
     }
 }
@@ -359,7 +374,7 @@ static void log_runs(struct log_writer *writer, enum pm_record_type type,
             log_append_blocks(writer, type, list->runs[i]);
 }
 
-static void log_changes(struct minl2r_tx *tx)
+static int log_changes(struct minl2r_tx *tx)
 {
     struct log_writer writer = begin_log(tx);
 
@@ -372,6 +387,7 @@ static void log_changes(struct minl2r_tx *tx)
     log_runs(&writer, PM_ALLOC, &tx->writes.allocs);
     log_runs(&writer, PM_FREE, &tx->writes.frees);
     log_end(&writer);
+    return log_result(tx, &writer);
 }
 
 /* Fills the fresh block: new bytes, around them the old block's or zeros. */
@@ -459,7 +475,10 @@ static void prefetch_in_place(const struct minl2r_tx *tx)
 static int log_and_store_fresh(struct minl2r_tx *tx)
 {
     prefetch_in_place(tx);
-    log_changes(tx);
+    int result = log_changes(tx);
+
+    if (result < 0)
+        return result;
     store_fresh(tx);
     return order(tx); /* I1, I2: log and fresh bytes, then what is in place */
 }
@@ -753,5 +772,7 @@ int tx_snapshot(struct minl2r_tx *tx, const struct minl2r_range *ranges, size_t 
             (struct block_run){offset, ranges[i].size};
     }
     log_end(&writer);
-    return order(tx); /* I1: the record, then the caller's store */
+    result = log_result(tx, &writer);
+    return result < 0 ? result
+                      : order(tx); /* I1: the record, then the caller's store */
 }

@@ -87,7 +87,6 @@ static void enter_segment(struct log_writer *writer)
 {
     struct log_cursor *cursor = writer->cursor;
 
-    assert(cursor->segment < writer->segment_count);
     struct block_run run = writer->segments[cursor->segment++];
     struct pm_record link = {PM_LINK, (uint32_t)run.count, run.offset};
     _Alignas(PM_LINE) uint8_t bytes[PM_LINE];
@@ -105,10 +104,23 @@ static uint64_t room(const struct log_writer *writer)
     return writer->limit - writer->size;
 }
 
+/* Starts over where there is no room: what is written is not used then. */
+static void overflow(struct log_writer *writer)
+{
+    assert(!"log space was reserved");
+    writer->overflowed = true;
+    log_cursor_init(writer->cursor, writer->pool, writer->cursor->lane,
+                    writer->cursor->generation);
+}
+
 static void begin_batch(struct log_writer *writer)
 {
-    if (writer->cursor->part_end - writer->cursor->offset < PM_LINE)
-        enter_segment(writer);
+    if (writer->cursor->part_end - writer->cursor->offset < PM_LINE) {
+        if (writer->cursor->segment < writer->segment_count)
+            enter_segment(writer);
+        else
+            overflow(writer);
+    }
     uint64_t part_room = writer->cursor->part_end - writer->cursor->offset;
 
     writer->limit =

@@ -38,9 +38,10 @@ struct log_writer {
     struct log_cursor *cursor;
     const struct block_run *segments; /* reserved for this log, in order of use */
     uint32_t segment_count;
-    uint8_t *batch; /* PM_BATCH_SIZE_MAX bytes of DRAM */
-    uint32_t size;  /* of `batch`; 0: none begun */
-    uint32_t limit; /* bytes that the batch begun may have */
+    uint8_t *batch;  /* PM_BATCH_SIZE_MAX bytes of DRAM */
+    uint32_t size;   /* of `batch`; 0: none begun */
+    uint32_t limit;  /* bytes that the batch begun may have */
+    bool overflowed; /* reserved too little: the log must not be used */
 };
 
 void log_cursor_init(struct log_cursor *cursor, const struct minl2r_pool *pool,

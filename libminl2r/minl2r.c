@@ -283,16 +283,22 @@ const void *minl2r_root(struct minl2r_pool *pool, uint64_t size)
     return NULL;
 }
 
+/* Is `offset` in a block that may be the program's? The root block is the library's. */
+static bool is_programs(const struct geometry *geo, uint64_t offset)
+{
+    return is_data(geo, offset, 1) && block_index(geo, offset) != 1;
+}
+
 const void *minl2r_at(const struct minl2r_pool *pool, uint64_t offset)
 {
-    return is_data(&pool->geo, offset, 1) ? pool_at(pool, offset) : NULL;
+    return is_programs(&pool->geo, offset) ? pool_at(pool, offset) : NULL;
 }
 
 uint64_t minl2r_offset(const struct minl2r_pool *pool, const void *ptr)
 {
     uint64_t offset = pool_offset(pool, ptr);
 
-    return is_data(&pool->geo, offset, 1) ? offset : 0;
+    return is_programs(&pool->geo, offset) ? offset : 0;
 }
 
 /* ---- Transactions ---------------------------------------------------------------- */
@@ -471,6 +477,10 @@ int minl2r_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
         return result;
     if (offset % sizeof(*p) != 0 || !is_data(&pool->geo, offset, sizeof(*p)))
         return error_set(EINVAL, "no aligned word of the data area at offset %llu",
+                         (unsigned long long)offset);
+    if (!alloc_is_allocated(pool,
+                            (struct block_run){block_start(&pool->geo, offset), 1}))
+        return error_set(EINVAL, "the word at offset %llu is in no allocated block",
                          (unsigned long long)offset);
     return tx_store64(pool, p, value);
 }

@@ -88,6 +88,12 @@ static inline uint64_t block_offset(const struct geometry *geo, uint64_t index)
     return geo->zones_offset + (index << geo->block_shift);
 }
 
+/* The offset of the block that `offset` lies in. */
+static inline uint64_t block_start(const struct geometry *geo, uint64_t offset)
+{
+    return offset - ((offset - geo->zones_offset) & (geo->block_size - 1));
+}
+
 static inline uint64_t zone_of(const struct geometry *geo, uint64_t index)
 {
     return index >> geo->zone_shift;

@@ -386,13 +386,24 @@ static int alloc_small(struct op *op, uint64_t *offset)
     return queue(op);
 }
 
+static int check_arguments(const struct minl2r_tx *tx, const struct minl2r_slab *slab,
+                           size_t size)
+{
+    if ((uintptr_t)slab % sizeof(uint64_t) != 0 || minl2r_offset(tx->pool, slab) == 0)
+        return error_set(EINVAL, "slab: no aligned place in the pool's data area");
+    if (size == 0)
+        return error_set(EINVAL, "slab: an object of 0 bytes");
+    return 0;
+}
+
 int minl2r_slab_alloc(struct minl2r_tx *tx, const struct minl2r_slab *slab, size_t size,
                       uint64_t *offset)
 {
     struct op op;
+    int rc = check_arguments(tx, slab, size);
 
-    if (size == 0)
-        return error_set(EINVAL, "slab: an object of 0 bytes");
+    if (rc != 0)
+        return rc;
     if (!op_init(&op, tx, slab, size))
         return minl2r_tx_alloc(tx, whole_blocks(tx, size), offset, NULL);
     return alloc_small(&op, offset);
@@ -464,9 +475,10 @@ int minl2r_slab_free(struct minl2r_tx *tx, const struct minl2r_slab *slab,
                      uint64_t offset, size_t size)
 {
     struct op op;
+    int rc = check_arguments(tx, slab, size);
 
-    if (size == 0)
-        return error_set(EINVAL, "slab: an object of 0 bytes");
+    if (rc != 0)
+        return rc;
     if (!op_init(&op, tx, slab, size))
         return minl2r_tx_free(tx, offset, whole_blocks(tx, size));
     return free_small(&op, offset);

@@ -761,6 +761,19 @@ int writeset_copy(struct writeset *ws, uint64_t dst, uint64_t src, uint64_t size
     return result < 0 ? result : queue(ws, dst, bytes, size);
 }
 
+/* Another transaction may take a free block any time, for its log even. */
+static int check_allocated(const struct writeset *ws, uint64_t offset, uint64_t size)
+{
+    struct piece piece = {0};
+
+    if (size > 0 && !is_data(&ws->pool->geo, offset, size))
+        return outside(offset, size);
+    while (next_piece(&ws->pool->geo, offset, size, &piece))
+        if (!is_allocated(ws, piece.block) && !is_own(ws, piece.block))
+            return not_allocated(piece.block);
+    return 0;
+}
+
 int writeset_write_fresh(struct writeset *ws, uint64_t dst, const void *src,
                          uint64_t size)
 {
@@ -768,6 +781,10 @@ int writeset_write_fresh(struct writeset *ws, uint64_t dst, const void *src,
         return 0;
     if (!is_data(&ws->pool->geo, dst, size))
         return outside(dst, size);
+    int result = check_allocated(ws, dst, size);
+
+    if (result < 0)
+        return result;
     struct fresh_write *fresh = arena_alloc(&ws->arena, sizeof(*fresh) + size);
 
     if (!fresh)
@@ -1178,9 +1195,7 @@ int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
                          (unsigned long long)slot, (unsigned long long)value);
     if (value == 0 || !is_own(ws, value))
         return write_slot(ws, slot, value, offset, src, size);
-    pm_store(ws->phase, pool_at(ws->pool, value + offset), src, size);
-    pm_flush(ws->phase, pool_at(ws->pool, value + offset), size);
-    return 0;
+    return writeset_write(ws, value + offset, src, size);
 }
 
 /* ---- Blocks ---------------------------------------------------------------------- */
@@ -1233,16 +1248,22 @@ static int free_own(struct writeset *ws, struct block_run run)
     return -EINVAL;
 }
 
-/* The commit frees the old block of a swap itself. */
-static bool is_swapped(struct writeset *ws, struct block_run run)
+static bool is_in_run(const struct writeset *ws, uint64_t offset, struct block_run run)
 {
-    const struct block_write *write = NULL;
+    return offset >= run.offset &&
+           offset - run.offset < run.count << ws->pool->geo.block_shift;
+}
 
-    for (uint64_t i = 0; i < run.count && ws->block_count > 0; i++) {
-        write = find_block_write(ws, run.offset + (i << ws->pool->geo.block_shift));
-        if (write && write->fresh)
+/*
+ * The commit frees the old block of a swap itself; and a block whose slot it stores to
+ * must be there, or what the slot is to name is lost.
+ */
+static bool is_needed(const struct writeset *ws, struct block_run run)
+{
+    for (const struct block_write *w = ws->first; w; w = w->next)
+        if (w->slot != 0 && (is_in_run(ws, w->slot, run) ||
+                             (w->fresh && w->block && is_in_run(ws, w->block, run))))
             return true;
-    }
     return false;
 }
 
@@ -1254,14 +1275,19 @@ int writeset_free(struct writeset *ws, uint64_t offset, uint64_t blocks)
         return 0;
     if (!is_blocks(&ws->pool->geo, offset, blocks))
         return outside(offset, blocks << ws->pool->geo.block_shift);
+    if (is_in_run(ws, pool_root_block(ws->pool)->offset, run))
+        return error_set(EINVAL, "the root object at offset %llu cannot be freed",
+                         (unsigned long long)pool_root_block(ws->pool)->offset);
+    if (is_needed(ws, run))
+        return error_set(
+            EINVAL,
+            "blocks at offset %llu: one is being swapped for a new one, or "
+            "holds a slot that is written",
+            (unsigned long long)offset);
     int result = is_own(ws, offset) ? free_own(ws, run) : -EINVAL;
 
     if (result != -EINVAL)
         return result;
-    if (is_swapped(ws, run))
-        return error_set(EINVAL,
-                         "a block at offset %llu is being swapped for a new one",
-                         (unsigned long long)offset);
     result = run_list_reserve(ws, &ws->frees, 1);
     if (result == 0)
         result = reserve_log(ws, sizeof(struct pm_record), 0);
@@ -1277,19 +1303,6 @@ int writeset_free(struct writeset *ws, uint64_t offset, uint64_t blocks)
 
 /* ---- Snapshots ------------------------------------------------------------------- */
 
-/* A free block may become a segment of a log, which no record may change (I7). */
-static int check_snapshot(const struct writeset *ws, uint64_t offset, uint64_t size)
-{
-    struct piece piece = {0};
-
-    if (size > 0 && !is_data(&ws->pool->geo, offset, size))
-        return outside(offset, size);
-    while (next_piece(&ws->pool->geo, offset, size, &piece))
-        if (!is_allocated(ws, piece.block) && !is_own(ws, piece.block))
-            return not_allocated(piece.block);
-    return 0;
-}
-
 int writeset_reserve_snapshots(struct writeset *ws, const struct minl2r_range *ranges,
                                uint64_t count)
 {
@@ -1298,7 +1311,7 @@ int writeset_reserve_snapshots(struct writeset *ws, const struct minl2r_range *r
 
     for (uint64_t i = 0; i < count; i++) {
         result =
-            check_snapshot(ws, pool_offset(ws->pool, ranges[i].pm), ranges[i].size);
+            check_allocated(ws, pool_offset(ws->pool, ranges[i].pm), ranges[i].size);
         if (result < 0)
             return result;
         records_size += LOG_RECORD_SIZE(ranges[i].size);

@@ -145,7 +145,7 @@ int mounts_remove(const struct mounted *mounted, bool lazy)
 
 int mounts_wait_released(const char *pool, int timeout_ms)
 {
-    int fd = open(pool, O_RDONLY | O_CLOEXEC);
+    int fd = open(pool, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a FIFO, say */
     int error = 0;
 
     if (fd < 0)

@@ -1283,6 +1283,108 @@ static void empty_commit_after_a_failed_snapshot_gives_back_its_log(void **state
 
 #define test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
+/* ---- What does not change between what does ---------------------------------------- */
+
+static void old_bytes_among_new_ones_need_no_more_log_than_was_reserved(void **state)
+{
+    struct bed *bed = *state;
+    const uint8_t *area;
+    uint64_t offset;
+
+    make_bed(bed, 0);
+    assert_ok(minl2r_tx_alloc(bed->tx, 24, &offset, NULL));
+    area = minl2r_at(bed->pool, offset);
+    assert_ok(minl2r_tx_zero(bed->tx, area, 24 * BLOCK));
+    assert_ok(minl2r_tx_commit(bed->tx));
+    for (size_t blocks = 1; blocks <= 24; blocks += 23) {
+        bed->tx = begin(bed->pool);
+        uint8_t *ones = malloc(blocks * BLOCK);
+
+        memset(ones, 1, blocks * BLOCK);
+        assert_ok(minl2r_tx_write(bed->tx, area, ones, blocks * BLOCK));
+        for (size_t at = 0; at < blocks * BLOCK; at += 2) {
+            ones[at] = area[at];
+            assert_ok(minl2r_tx_write(bed->tx, area + at, &ones[at], 1));
+        }
+        assert_ok(minl2r_tx_commit(bed->tx));
+        assert_memory_equal(area, ones, blocks * BLOCK);
+        free(ones);
+        /* Back to zeros, in another way each time. */
+        bed->tx = begin(bed->pool);
+        assert_ok(minl2r_tx_zero(bed->tx, area, blocks * BLOCK));
+        assert_ok(minl2r_tx_commit(bed->tx));
+    }
+    memory_pool_remove(&bed->mp);
+}
+
+static void block_write_to_an_edited_own_block_acts_on_the_copy(void **state)
+{
+    struct bed *bed = *state;
+    uint64_t holder, block, *slots;
+    uint8_t *bytes, *copy, seen[8];
+
+    make_bed(bed, 0);
+    assert_ok(minl2r_tx_alloc(bed->tx, 1, &holder, &slots));
+    assert_ok(minl2r_tx_alloc(bed->tx, 1, &block, &bytes));
+    memset(slots, 0, BLOCK);
+    memset(bytes, 0, BLOCK);
+    slots[0] = block;
+    assert_ok(minl2r_tx_edit(bed->tx, bytes, 64, &copy));
+    copy[20] = 'c';
+    assert_ok(minl2r_tx_write_block(bed->tx, slots, 0, "NEWBYTES", 8));
+    assert_ok(minl2r_tx_read(bed->tx, seen, bytes, 8));
+    assert_memory_equal(seen, "NEWBYTES", 8);
+    assert_ok(minl2r_tx_commit(bed->tx));
+    assert_memory_equal(bytes, "NEWBYTES", 8);
+    assert_int_equal(bytes[20], 'c');
+    memory_pool_remove(&bed->mp);
+}
+
+static void block_whose_slot_is_written_cannot_be_freed(void **state)
+{
+    struct bed *bed = *state;
+    uint64_t holder, *slots;
+
+    make_bed(bed, 0);
+    assert_ok(minl2r_tx_alloc(bed->tx, 1, &holder, &slots));
+    memset(slots, 0, BLOCK);
+    assert_ok(minl2r_tx_write_block(bed->tx, &slots[3], 0, "x", 1));
+    assert_error(minl2r_tx_free(bed->tx, holder, 1), EINVAL, "holds a slot");
+    assert_ok(minl2r_tx_abort(bed->tx));
+    assert_int_equal(free_blocks(bed->pool), bed->free_blocks);
+    memory_pool_remove(&bed->mp);
+}
+
+static void free_blocks_take_no_bytes_in_any_way(void **state)
+{
+    struct bed *bed = *state;
+
+    make_bed(bed, 0);
+    uint64_t offset = make_blocks(bed->pool, 1, 1);
+    struct minl2r_tx *tx = begin(bed->pool);
+
+    assert_ok(minl2r_tx_free(tx, offset, 1));
+    assert_ok(minl2r_tx_commit(tx));
+    const uint64_t *gone = minl2r_at(bed->pool, offset);
+
+    assert_error(minl2r_tx_write_fresh(bed->tx, gone, "x", 1), EINVAL, "not allocated");
+    assert_error(minl2r_store64(bed->pool, gone, 1), EINVAL, "no allocated block");
+    assert_ok(minl2r_tx_abort(bed->tx));
+    memory_pool_remove(&bed->mp);
+}
+
+static void root_is_the_librarys(void **state)
+{
+    struct bed *bed = *state;
+
+    make_bed(bed, 0);
+    assert_error(minl2r_tx_free(bed->tx, minl2r_offset(bed->pool, bed->slots), 1),
+                 EINVAL, "root object");
+    assert_null(minl2r_at(bed->pool, block_offset(&bed->pool->geo, 1)));
+    assert_ok(minl2r_tx_abort(bed->tx));
+    memory_pool_remove(&bed->mp);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -1351,6 +1453,11 @@ int main(void)
         test(killed_transaction_with_snapshots_is_undone_at_open),
         test(large_edit_with_one_changed_word_gives_back_its_log),
         test(empty_commit_after_a_failed_snapshot_gives_back_its_log),
+        test(old_bytes_among_new_ones_need_no_more_log_than_was_reserved),
+        test(block_write_to_an_edited_own_block_acts_on_the_copy),
+        test(block_whose_slot_is_written_cannot_be_freed),
+        test(free_blocks_take_no_bytes_in_any_way),
+        test(root_is_the_librarys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
