@@ -189,6 +189,8 @@ static bool parse_level(struct place_level *level, const char **text)
 bool place_parse(struct place *place, const char *text)
 {
     *place = (struct place){0};
+    if (text[strspn(text, "pk0123456789abcdef:=.,/")] != 0)
+        return false; /* sscanf() would take signs, spaces and 0x */
     if (!parse_level(&place->levels[RUN], &text))
         return false;
     if (*text == '/') {

@@ -167,7 +167,7 @@ static struct trace_event store_event(struct random *random, uint32_t group)
     bool whole = random_below(random, 8) == 0;
     struct trace_event event = {
         .kind = random_below(random, 3) ? TRACE_STORE : TRACE_STREAM,
-        .size = whole ? 8 : (uint8_t)(1u << random_below(random, 4)),
+        .size = (uint8_t)(whole ? 8 : 1u << random_below(random, 4)),
         .joined = whole,
         .group = group,
         .thread = 1 + (uint32_t)random_below(random, 2),
