@@ -367,6 +367,7 @@ static int run_test(struct test *test, const char *command,
     test->report.session = &test->session;
     test->report.options = &test->options.explore;
     test->report.command = command;
+    test->report.is_replay = test->options.replay != NULL;
     if (result == PASSED)
         result = test->options.replay ? replay(test) : explore_all(test);
     test->report.seconds = now() - start;

@@ -188,14 +188,21 @@ static void print_unseen(const struct report *report, FILE *out)
           out);
 }
 
-void report_text(const struct report *report, FILE *out)
+static bool has_flushes(const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace->events[i].kind == TRACE_FLUSH ||
+            trace->events[i].kind == TRACE_STREAM ||
+            trace->events[i].kind == TRACE_CLFLUSH)
+            return true;
+    return false;
+}
+
+static void print_summary(const struct report *report, FILE *out)
 {
     const struct explore_count *count = &report->count;
     char coverage[200];
 
-    if (report->failure)
-        print_failure(report, out);
-    print_unseen(report, out);
     report_coverage(report, coverage, sizeof(coverage));
     fprintf(out,
             "%s: %s; %llu crash points, %llu states, %llu in recovery, %llu kills; "
@@ -204,4 +211,19 @@ void report_text(const struct report *report, FILE *out)
             (unsigned long long)count->points, (unsigned long long)count->states,
             (unsigned long long)count->nested, (unsigned long long)count->kills,
             report->seconds, coverage);
+}
+
+void report_text(const struct report *report, FILE *out)
+{
+    if (report->failure)
+        print_failure(report, out);
+    print_unseen(report, out);
+    if (!has_flushes(report->session->trace))
+        fputs("note: the program never flushes: nothing that it stores to PM is ever "
+              "durable for sure.\n",
+              out);
+    if (!report->is_replay)
+        print_summary(report, out);
+    else if (!report->failure)
+        fprintf(out, "%s: this state is right\n", report->session->program->name);
 }

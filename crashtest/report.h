@@ -28,6 +28,7 @@ struct report {
     struct explore_count count;
     const struct explore_point *points;
     size_t point_count;
+    bool is_replay;  /* of one state */
     bool is_sampled; /* not all stores were seen when they happened */
     double seconds;
     const struct failure *failure; /* NULL: none */

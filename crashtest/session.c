@@ -211,6 +211,22 @@ static int make_pm(struct session *session)
     return 0;
 }
 
+static bool has_stores(const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace_is_store(&trace->events[i]))
+            return true;
+    return false;
+}
+
+static bool has_seen_stores(const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace_is_store(&trace->events[i]) && !trace->events[i].unseen)
+            return true;
+    return false;
+}
+
 static int judge_child(struct session *session, int status)
 {
     const struct outcome *outcome = session->outcome;
@@ -225,7 +241,10 @@ static int judge_child(struct session *session, int status)
         return fail(session, -EINVAL, "crashtest_end() is missing after \"%s\"",
                     session->marks->names[session->marks->count - 1]);
     if (outcome->is_done)
-        return 0;
+        return has_stores(session->trace)
+                   ? 0
+                   : fail(session, -EINVAL,
+                          "run stores nothing to PM: nothing can be lost");
     if (!outcome->step || WIFSIGNALED(status))
         return fail(session, -EINVAL, "the process of %s ended: %s",
                     outcome->step ? outcome->step : "the program",
@@ -256,14 +275,6 @@ static int run_once(struct session *session)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     return judge_child(session, status);
-}
-
-static bool has_seen_stores(const struct trace *trace)
-{
-    for (size_t i = 0; i < trace->count; i++)
-        if (trace_is_store(&trace->events[i]) && !trace->events[i].unseen)
-            return true;
-    return false;
 }
 
 static int list_operations(struct session *session)
