@@ -8,6 +8,7 @@
 
 /* Contents of a line that are tried where not all states can be. */
 #define BOUNDED_CONTENTS 16
+#define LAZY_CONTENTS 4096
 #define RECOVERY_EVENTS_MAX ((size_t)1 << 22)
 
 struct content {
@@ -48,6 +49,20 @@ struct level {
     size_t event;
 };
 
+/* Which contents are left, and how that came about: see "Lazily". */
+struct lazy {
+    bool *alive; /* as the level's contents */
+    uint32_t alive_capacity;
+    uint64_t *written; /* bytes of each choice that the judged code has stored to */
+    uint32_t written_capacity;
+    uint32_t *representatives; /* of one decision */
+    uint32_t representative_capacity;
+    struct decision {
+        uint32_t taken, count;
+    } * path;
+    uint32_t depth, length, path_capacity;
+};
+
 struct explorer {
     const struct subject *subject;
     const struct explore_options *options;
@@ -57,11 +72,13 @@ struct explorer {
     struct verdict verdict;
     enum pass pass;
     bool recovery_stores; /* in some state */
+    bool fell_short;      /* not all states of the point were visited */
     struct place *place;  /* of the first wrong state */
     uint64_t hash;        /* of the image as patched */
     uint64_t random;
     uint64_t *seen; /* hashes, open addressing */
     uint64_t seen_count, seen_capacity;
+    struct lazy lazy;
     struct explore_point *points;
     uint32_t point_count, point_capacity;
     double end; /* of the time to explore */
@@ -380,12 +397,33 @@ static bool is_as_in_image(const struct explorer *x, const struct px86_line *lin
            memcmp(line->floor, x->subject->image + line->at, LINE_SIZE) == 0;
 }
 
+static uint64_t budget_of(const struct explorer *x, const struct level *level)
+{
+    return level == &x->levels[RUN] ? x->options->budget : x->options->nested_budget;
+}
+
+/* Its states need not be few, only the contents of each line. */
+static bool is_lazy(const struct explorer *x, const struct level *level)
+{
+    return x->options->strategy->is_lazy && level == &x->levels[RUN] &&
+           x->pass == PASS_POWER && level->kind == PLACE_POWER;
+}
+
+static uint32_t contents_max(const struct explorer *x, const struct level *level,
+                             bool states_fit)
+{
+    if (states_fit)
+        return UINT32_MAX;
+    return is_lazy(x, level) ? LAZY_CONTENTS : BOUNDED_CONTENTS;
+}
+
 /* Lays out the choices of a point. Are they all that there are? */
 static bool begin_choices(struct explorer *x, struct level *level, uint64_t states)
 {
-    uint64_t budget =
-        level == &x->levels[RUN] ? x->options->budget : x->options->nested_budget;
+    uint64_t budget = budget_of(x, level);
     const struct px86 *px86 = &level->px86;
+    uint32_t max = contents_max(x, level, states <= budget);
+    bool all_fit = true;
 
     level->choice_count = level->content_count = 0;
     for (uint32_t i = 0; i < px86->line_count; i++) {
@@ -393,11 +431,13 @@ static bool begin_choices(struct explorer *x, struct level *level, uint64_t stat
 
         if (is_as_in_image(x, &px86->lines[i]))
             continue;
-        if (states > budget && count > BOUNDED_CONTENTS)
-            count = BOUNDED_CONTENTS;
+        if (count > max) {
+            count = max;
+            all_fit = false;
+        }
         add_choice(x, level, i, count < 2 ? 2 : count);
     }
-    return states <= budget;
+    return all_fit && (states <= budget || is_lazy(x, level));
 }
 
 static void end_choices(struct explorer *x, struct level *level)
@@ -476,13 +516,15 @@ static void visit_every(struct explorer *x, unsigned number)
     }
 }
 
-/* One line in each of its ways, the others all as they are. */
+/* One line in each of its ways, or some of many, the others all as they are. */
 static void visit_one_line(struct explorer *x, unsigned number, uint32_t i)
 {
     struct level *level = &x->levels[number];
     uint32_t before = level->choices[i].chosen;
+    uint32_t step = last_of(level, i) / (4 * BOUNDED_CONTENTS) + 1;
 
-    for (uint32_t chosen = 0; chosen <= last_of(level, i) && !is_over(x); chosen++) {
+    for (uint32_t chosen = 0; chosen <= last_of(level, i) && !is_over(x);
+         chosen += step) {
         choose(x, level, i, chosen);
         visit(x, number);
     }
@@ -585,8 +627,8 @@ static void visit_chain(struct explorer *x, unsigned number, uint64_t left)
 
 static void visit_some(struct explorer *x, unsigned number)
 {
-    uint64_t budget = number == RUN ? x->options->budget : x->options->nested_budget;
     struct level *level = &x->levels[number];
+    uint64_t budget = budget_of(x, level);
 
     choose_all(x, level);
     visit(x, number);
@@ -615,12 +657,219 @@ static void visit_sampled(struct explorer *x, unsigned number, bool all_fit)
     visit_some(x, number);
 }
 
+/* ---- Lazily ---------------------------------------------------------------------- */
+
+/*
+ * What the judged code never loads cannot matter. So a line has all of its contents at
+ * once, until bytes of it are loaded in which they differ: then one value of those bytes
+ * is chosen, the contents that have another one are out, and it goes on. Each value in
+ * turn: recovery is run again, to the last decision where there is another one to try.
+ */
+
+static uint64_t bytes_of_access(uint64_t line, uint64_t offset, uint64_t end)
+{
+    uint64_t start = offset > line ? offset - line : 0;
+    uint64_t size = (end < line + LINE_SIZE ? end - line : LINE_SIZE) - start;
+
+    return (size == LINE_SIZE ? UINT64_MAX : ((uint64_t)1 << size) - 1) << start;
+}
+
+static bool agree(const struct content *a, const struct content *b, uint64_t bytes)
+{
+    for (; bytes != 0; bytes &= bytes - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(bytes);
+
+        if (a->bytes[i] != b->bytes[i])
+            return false;
+    }
+    return true;
+}
+
+/* One content for each value that the bytes can still have. */
+static uint32_t find_representatives(struct explorer *x, const struct choice *c,
+                                     uint64_t bytes)
+{
+    const struct content *contents = &x->levels[RUN].contents[c->first];
+    struct lazy *lazy = &x->lazy;
+    uint32_t count = 0;
+
+    lazy->representatives =
+        grow(lazy->representatives, c->count, &lazy->representative_capacity,
+             sizeof(*lazy->representatives));
+    for (uint32_t i = c->count; i-- > 0;) {
+        bool is_like_another = !lazy->alive[c->first + i];
+
+        for (uint32_t j = 0; j < count && !is_like_another; j++)
+            is_like_another =
+                agree(&contents[i], &contents[lazy->representatives[j]], bytes);
+        if (!is_like_another)
+            lazy->representatives[count++] = i;
+    }
+    return count;
+}
+
+static uint32_t decide(struct lazy *lazy, uint32_t count)
+{
+    if (lazy->depth == lazy->length) {
+        lazy->path = grow(lazy->path, lazy->length + 1, &lazy->path_capacity,
+                          sizeof(*lazy->path));
+        lazy->path[lazy->length++] = (struct decision){0, count};
+    }
+    uint32_t taken = lazy->path[lazy->depth++].taken;
+
+    return taken < count ? taken : 0;
+}
+
+/* What the judged code has stored stays. */
+static void patch(struct explorer *x, struct choice *c, uint32_t chosen, uint64_t kept)
+{
+    const struct content *content = &x->levels[RUN].contents[c->first + chosen];
+
+    for (unsigned i = 0; i < LINE_SIZE; i++) {
+        if (kept >> i & 1)
+            continue;
+        x->subject->image[c->at + i] = content->bytes[i];
+        if (x->subject->shadow)
+            x->subject->shadow[c->at + i] = content->bytes[i];
+    }
+    c->chosen = chosen;
+}
+
+static void narrow(struct explorer *x, struct choice *c, uint64_t bytes,
+                   uint64_t written)
+{
+    struct lazy *lazy = &x->lazy;
+    uint32_t count = find_representatives(x, c, bytes);
+
+    if (count < 2)
+        return;
+    uint32_t chosen = lazy->representatives[decide(lazy, count)];
+    const struct content *contents = &x->levels[RUN].contents[c->first];
+
+    for (uint32_t i = 0; i < c->count; i++)
+        if (!agree(&contents[i], &contents[chosen], bytes))
+            lazy->alive[c->first + i] = false;
+    patch(x, c, chosen, written);
+}
+
+static void watch(void *arg, uint64_t offset, size_t size, bool is_store)
+{
+    struct explorer *x = arg;
+    struct level *level = &x->levels[RUN];
+
+    for (uint32_t i = 0; i < level->choice_count; i++) {
+        struct choice *c = &level->choices[i];
+
+        if (c->at >= offset + size || offset >= c->at + LINE_SIZE)
+            continue;
+        uint64_t bytes = bytes_of_access(c->at, offset, offset + size);
+
+        if (is_store)
+            x->lazy.written[i] |= bytes;
+        else
+            narrow(x, c, bytes & ~x->lazy.written[i], x->lazy.written[i]);
+    }
+}
+
+static void begin_lazy_state(struct explorer *x)
+{
+    const struct level *level = &x->levels[RUN];
+    struct lazy *lazy = &x->lazy;
+
+    lazy->alive = grow(lazy->alive, level->content_count, &lazy->alive_capacity,
+                       sizeof(*lazy->alive));
+    lazy->written = grow(lazy->written, level->choice_count, &lazy->written_capacity,
+                         sizeof(*lazy->written));
+    for (uint32_t i = 0; i < level->content_count; i++)
+        lazy->alive[i] = true;
+    for (uint32_t i = 0; i < level->choice_count; i++)
+        lazy->written[i] = 0;
+    lazy->depth = 0;
+}
+
+/* Taking back what recovery stored was not enough: lines have changed under it. */
+static void end_lazy_state(struct explorer *x)
+{
+    struct level *level = &x->levels[RUN];
+
+    for (uint32_t i = 0; i < level->choice_count; i++)
+        patch(x, &level->choices[i], last_of(level, i), 0);
+}
+
+/* Drops decisions without another way; takes the next way of the last. */
+static bool next_path(struct lazy *lazy)
+{
+    while (lazy->length > 0) {
+        struct decision *last = &lazy->path[lazy->length - 1];
+
+        if (++last->taken < last->count)
+            return true;
+        lazy->length--;
+    }
+    return false;
+}
+
+static bool visit_lazy_states(struct explorer *x)
+{
+    const struct subject *subject = x->subject;
+    uint64_t left = x->options->budget;
+    bool more = true;
+
+    x->lazy.length = 0;
+    choose_all(x, &x->levels[RUN]);
+    while (more && left-- > 0 && !is_over(x)) {
+        if (!subject->set_watch(subject->arg, watch, x))
+            return false;
+        begin_lazy_state(x);
+        x->count.states++;
+        judge(x, RUN);
+        end_lazy_state(x);
+        more = next_path(&x->lazy);
+    }
+    return !more && subject->set_watch(subject->arg, NULL, NULL);
+}
+
+/* Within budget by other means where lines cannot be watched, or have too many contents,
+ * or the budget was not enough. */
+static void visit_lazily(struct explorer *x, unsigned number, bool all_fit)
+{
+    const struct level *level = &x->levels[number];
+
+    if (!is_lazy(x, level) || !x->subject->set_watch) {
+        visit_eagerly(x, number, all_fit);
+        return;
+    }
+    bool is_done = all_fit && visit_lazy_states(x);
+
+    x->subject->set_watch(x->subject->arg, NULL, NULL);
+    if (!is_done && !is_over(x)) {
+        x->fell_short = true;
+        visit_some(x, number);
+    }
+}
+
+/* Few states are tried as they are: then nothing depends on what is watched. */
+static void visit_at_best(struct explorer *x, unsigned number, bool all_fit)
+{
+    uint64_t states = count_states(&x->levels[number].px86);
+
+    if (states <= budget_of(x, &x->levels[number]))
+        visit_eagerly(x, number, all_fit);
+    else
+        visit_lazily(x, number, all_fit);
+}
+
 const struct strategy strategies[] = {
-    {"eager", "every state of a crash point, as far as the budget goes (default)",
-     visit_eagerly, false},
+    {"best", "eager where the states fit into the budget, else lazy (default)",
+     visit_at_best, true, false},
+    {"eager", "every state of a crash point, as far as the budget goes", visit_eagerly,
+     false, false},
+    {"lazy", "only what recovery and check look at, as far as the budget goes",
+     visit_lazily, true, false},
     {"sampled", "extremes, single lines, pairs, and random states of each crash point",
-     visit_sampled, false},
-    {"eadr", "the caches are saved: everything stored is durable", visit_sampled, true},
+     visit_sampled, false, false},
+    {"eadr", "the caches are saved: everything stored is durable", visit_sampled, false,
+     true},
 };
 const size_t strategy_count = sizeof(strategies) / sizeof(strategies[0]);
 
@@ -675,9 +924,10 @@ static void visit_point(struct explorer *x, unsigned number, size_t event)
     struct explore_point point = {event, x->count.states, states, false};
     bool all_fit = begin_choices(x, level, states);
 
+    x->fell_short = !all_fit || strategy->visit == visit_sampled;
     strategy->visit(x, number, all_fit);
     end_choices(x, level);
-    point.exact = all_fit && strategy->visit == visit_eagerly && !is_over(x);
+    point.exact = !x->fell_short && !is_over(x);
     count_point(x, number, point);
 }
 
@@ -1184,6 +1434,10 @@ void explorer_destroy(struct explorer *x)
         free(x->levels[i].contents);
         free(x->levels[i].scratch);
     }
+    free(x->lazy.alive);
+    free(x->lazy.written);
+    free(x->lazy.representatives);
+    free(x->lazy.path);
     free(x->seen);
     free(x->points);
     free(x);

@@ -52,6 +52,9 @@ struct verdict {
 typedef void judge_fn(void *arg, const struct crash *crash, struct trace *recovery,
                       struct verdict *verdict);
 
+/* The judged code is about to load or store so many bytes of the image. */
+typedef void watch_fn(void *arg, uint64_t offset, size_t size, bool is_store);
+
 struct subject {
     uint8_t *image;  /* what was durable before `trace`; as it was, afterwards */
     uint8_t *shadow; /* changed as `image` is; NULL: none */
@@ -59,6 +62,10 @@ struct subject {
     const struct trace *trace;
     judge_fn *judge;
     void *arg;
+
+    /* From now on calls `watch` while a state is judged, until it is NULL. False: that
+     * cannot be done. May be NULL itself: it never can. */
+    bool (*set_watch)(void *arg, watch_fn *watch, void *watch_arg);
 };
 
 struct explore_options {
@@ -170,6 +177,7 @@ struct strategy {
     const char *name;
     const char *what; /* for --help */
     void (*visit)(struct explorer *explorer, unsigned level, bool all_fit);
+    bool is_lazy;
     bool saves_caches; /* eADR: points are stores, and have one state */
 };
 extern const struct strategy strategies[];

@@ -43,17 +43,17 @@ static void print_help(const char *command)
     for (size_t i = 0; i < strategy_count; i++)
         printf("                      %-8s %s\n", strategies[i].name,
                strategies[i].what);
-    puts(
-        "  --budget N        states of a crash point up to which all are tried (4096)\n"
-        "  --nested N        the same for crashes during recovery (64); 0: none\n"
-        "  --no-kill         do not kill the process before the power fails\n"
-        "  --seconds N       stop after so long; 0: do not (0; 30 if coverage is "
-        "sampled)\n"
-        "  --seed N          of random choices (1)\n"
-        "  --replay ID       one state: that of a report\n"
-        "  --json FILE       write the report for scripts\n"
-        "  --html FILE       write the report as a page\n"
-        "  --help            this");
+    puts("  --budget N        recoveries of a crash point up to which all is tried "
+         "(4096)\n"
+         "  --nested N        the same for crashes during recovery (64); 0: none\n"
+         "  --no-kill         do not kill the process before the power fails\n"
+         "  --seconds N       stop after so long; 0: do not (0; 30 if coverage is "
+         "sampled)\n"
+         "  --seed N          of random choices (1)\n"
+         "  --replay ID       one state: that of a report\n"
+         "  --json FILE       write the report for scripts\n"
+         "  --html FILE       write the report as a page\n"
+         "  --help            this");
 }
 
 static bool parse_number(const char *text, uint64_t *number)
@@ -324,8 +324,9 @@ static int prepare(struct test *test, const struct crashtest_program *program)
                 session->error[0] ? session->error : "no memory");
         return NOT_TESTED;
     }
-    test->subject = (struct subject){session->image, session->shadow, session->size,
-                                     session->trace, oracle_judge,    &test->oracle};
+    test->subject = (struct subject){session->image,  session->shadow, session->size,
+                                     session->trace,  oracle_judge,    &test->oracle,
+                                     oracle_set_watch};
     test->oracle = (struct oracle){
         .program = program,
         .pm = {session->image, session->size, session->path},

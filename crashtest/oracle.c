@@ -296,3 +296,12 @@ void oracle_judge(void *arg, const struct crash *crash, struct trace *recovery,
         judge_in_child(&call, recovery);
     }
 }
+
+bool oracle_set_watch(void *arg, watch_fn *watch, void *watch_arg)
+{
+    const struct oracle *oracle = arg;
+
+    recorder.on_access = oracle->in_child ? NULL : watch;
+    recorder.on_access_arg = watch_arg;
+    return !oracle->in_child;
+}

@@ -31,6 +31,8 @@ struct oracle {
 int oracle_init(struct oracle *oracle);
 void oracle_finish(struct oracle *oracle);
 
-judge_fn oracle_judge; /* `arg` is the oracle */
+/* `arg` is the oracle. */
+judge_fn oracle_judge;
+bool oracle_set_watch(void *arg, watch_fn *watch, void *watch_arg);
 
 #endif

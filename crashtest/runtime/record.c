@@ -34,6 +34,22 @@ static struct {
     } aliases[ALIASES_MAX];
 } pm;
 
+typedef uint64_t __attribute__((may_alias, aligned(1))) any_u64;
+
+/* memcmp() is hooked. */
+static bool is_same(const uint8_t *a, const uint8_t *b, size_t size)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= size; i += 8)
+        if (*(const any_u64 *)(a + i) != *(const any_u64 *)(b + i))
+            return false;
+    for (; i < size; i++)
+        if (a[i] != b[i])
+            return false;
+    return true;
+}
+
 static void lock(void)
 {
     while (__atomic_test_and_set(&pm.is_locked, __ATOMIC_ACQUIRE))
@@ -237,14 +253,24 @@ static bool is_done(void)
     uint64_t offset;
 
     return !recorder.trace || !record_find(self.address, &size, &offset) ||
-           memcmp(recorder.base + offset, recorder.shadow + offset, size) != 0;
+           !is_same(recorder.base + offset, recorder.shadow + offset, size);
 }
 
-void record_load(void)
+static void tell(const void *address, size_t size, bool is_store)
+{
+    uint64_t offset;
+
+    if (recorder.trace && record_find(address, &size, &offset))
+        recorder.on_access(recorder.on_access_arg, offset, size, is_store);
+}
+
+void record_load(const void *address, size_t size)
 {
     count_hook();
     if (self.size > 0 && is_done())
         complete_pending();
+    if (recorder.on_access)
+        tell(address, size, false);
 }
 
 void record_store(const void *address, size_t size, enum trace_kind kind, bool joined,
@@ -255,6 +281,8 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
     record_settle();
     if (!recorder.trace || !record_find(address, &size, &offset))
         return;
+    if (recorder.on_access)
+        tell(address, size, true);
     self.address = address;
     self.size = size;
     self.kind = (uint8_t)kind;
@@ -271,7 +299,7 @@ static void catch_up_line(uint64_t at, const void *pc)
 
     note_frames(like.frames, pc);
     for (like.at = at; like.at < at + LINE_SIZE; like.at += 8) {
-        if (memcmp(recorder.base + like.at, recorder.shadow + like.at, 8) == 0)
+        if (is_same(recorder.base + like.at, recorder.shadow + like.at, 8))
             continue;
         if (recorder.unseen++ == 0)
             recorder.unseen_at = like.at;
@@ -283,7 +311,7 @@ static void catch_up_line(uint64_t at, const void *pc)
 static void catch_up(uint64_t start, uint64_t end, const void *pc)
 {
     for (uint64_t at = start; at < end; at += LINE_SIZE)
-        if (memcmp(recorder.base + at, recorder.shadow + at, LINE_SIZE) != 0)
+        if (!is_same(recorder.base + at, recorder.shadow + at, LINE_SIZE))
             catch_up_line(at, pc);
 }
 
@@ -292,7 +320,7 @@ static void catch_up_all(const void *pc)
     const uint64_t step = 4096;
 
     for (uint64_t at = 0; at < recorder.size; at += step)
-        if (memcmp(recorder.base + at, recorder.shadow + at, step) != 0)
+        if (!is_same(recorder.base + at, recorder.shadow + at, step))
             catch_up(at, at + step, pc);
 }
 

@@ -15,6 +15,9 @@
 
 #include "crashtest/trace.h"
 
+/* Code is about to load or store so many bytes of PM. */
+typedef void access_fn(void *arg, uint64_t offset, size_t size, bool is_store);
+
 /* What the hooks look at first: off unless `trace` is set. */
 struct recorder {
     const char *path; /* of the file that is PM */
@@ -25,6 +28,8 @@ struct recorder {
     bool catch_up;       /* with what is stored past the hooks, at every fence */
     uint64_t hooks_left; /* of a function of the program: then it hangs */
     void (*on_hang)(void);
+    access_fn *on_access; /* NULL: nobody asks */
+    void *on_access_arg;
 
     uint64_t
         unseen; /* words that no hook has seen; found where they are caught up with */
@@ -62,7 +67,7 @@ void record_settle(void);
 
 /* The caller is about to load: in the copy of a struct, the hook of the store comes
  * before that of the load, and the store after both. */
-void record_load(void);
+void record_load(const void *address, size_t size);
 
 /* The caller is about to store. */
 void record_store(const void *address, size_t size, enum trace_kind kind, bool joined,

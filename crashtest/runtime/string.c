@@ -22,8 +22,14 @@ HOOK char *strcat(char *restrict dst, const char *restrict src);
 HOOK char *strncat(char *restrict dst, const char *restrict src, size_t size);
 HOOK void bzero(void *dst, size_t size);
 HOOK void bcopy(const void *src, void *dst, size_t size);
-size_t strlen(const char *text);
-size_t strnlen(const char *text, size_t size);
+HOOK size_t strlen(const char *text);
+HOOK size_t strnlen(const char *text, size_t size);
+HOOK int memcmp(const void *a, const void *b, size_t size);
+HOOK int bcmp(const void *a, const void *b, size_t size);
+HOOK int strcmp(const char *a, const char *b);
+HOOK int strncmp(const char *a, const char *b, size_t size);
+HOOK void *memchr(const void *bytes, int byte, size_t size);
+HOOK char *strchr(const char *text, int byte);
 
 static void copy_forward(void *dst, const void *src, size_t size)
 {
@@ -44,8 +50,15 @@ static void fill(void *dst, int byte, size_t size)
     __asm__ volatile("rep stosb" : "+D"(dst), "+c"(size) : "a"(byte) : "memory");
 }
 
+static void load(const void *src, size_t size)
+{
+    if (recorder.trace && recorder.on_access)
+        record_load(src, size);
+}
+
 static void move(void *dst, const void *src, size_t size, const void *pc)
 {
+    load(src, size);
     if (recorder.trace)
         record_store(dst, size, TRACE_STORE, false, pc);
     if ((uintptr_t)dst - (uintptr_t)src < size)
@@ -147,4 +160,89 @@ void bzero(void *dst, size_t size)
 void bcopy(const void *src, void *dst, size_t size)
 {
     move(dst, src, size, CALLER);
+}
+
+/* ---- What only loads ------------------------------------------------------------- */
+
+size_t strnlen(const char *text, size_t size)
+{
+    size_t length = 0;
+
+    for (; length < size; length++) {
+        load(text + length, 1);
+        if (text[length] == 0)
+            break;
+    }
+    return length;
+}
+
+size_t strlen(const char *text)
+{
+    return strnlen(text, SIZE_MAX);
+}
+
+typedef uint64_t __attribute__((may_alias, aligned(1))) any_u64;
+
+int memcmp(const void *a, const void *b, size_t size)
+{
+    const unsigned char *first = a, *second = b;
+    size_t i = 0;
+
+    load(a, size);
+    load(b, size);
+    while (i + 8 <= size &&
+           *(const any_u64 *)(first + i) == *(const any_u64 *)(second + i))
+        i += 8;
+    for (; i < size; i++)
+        if (first[i] != second[i])
+            return first[i] < second[i] ? -1 : 1;
+    return 0;
+}
+
+int bcmp(const void *a, const void *b, size_t size)
+{
+    return memcmp(a, b, size);
+}
+
+int strncmp(const char *a, const char *b, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        load(a + i, 1);
+        load(b + i, 1);
+        unsigned char first = (unsigned char)a[i], second = (unsigned char)b[i];
+
+        if (first != second)
+            return first < second ? -1 : 1;
+        if (first == 0)
+            break;
+    }
+    return 0;
+}
+
+int strcmp(const char *a, const char *b)
+{
+    return strncmp(a, b, SIZE_MAX);
+}
+
+void *memchr(const void *bytes, int byte, size_t size)
+{
+    const unsigned char *at = bytes;
+
+    for (; size > 0; size--, at++) {
+        load(at, 1);
+        if (*at == (unsigned char)byte)
+            return (void *)(uintptr_t)at;
+    }
+    return NULL;
+}
+
+char *strchr(const char *text, int byte)
+{
+    for (;; text++) {
+        load(text, 1);
+        if (*text == (char)byte)
+            return (char *)(uintptr_t)text;
+        if (*text == 0)
+            return NULL;
+    }
 }

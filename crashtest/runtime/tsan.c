@@ -27,12 +27,11 @@ void __tsan_func_exit(void)
 
 /* ---- Loads and stores ------------------------------------------------------------ */
 
-#define LOAD(name)                                                                     \
+#define LOAD(name, size)                                                               \
     HOOK void __tsan_##name(void *address);                                            \
     void __tsan_##name(void *address)                                                  \
     {                                                                                  \
-        (void)address;                                                                 \
-        record_load();                                                                 \
+        record_load(address, size);                                                    \
     }
 
 #define STORE(name, size)                                                              \
@@ -43,7 +42,7 @@ void __tsan_func_exit(void)
     }
 
 #define LOAD_AND_STORE(prefix, size)                                                   \
-    LOAD(prefix##read##size)                                                           \
+    LOAD(prefix##read##size, size)                                                     \
     STORE(prefix##write##size, size)
 
 LOAD_AND_STORE(, 1)
@@ -60,7 +59,7 @@ LOAD_AND_STORE(volatile_, 2)
 LOAD_AND_STORE(volatile_, 4)
 LOAD_AND_STORE(volatile_, 8)
 LOAD_AND_STORE(volatile_, 16)
-LOAD(vptr_read)
+LOAD(vptr_read, sizeof(void *))
 
 HOOK void __tsan_vptr_update(void **address, void *value);
 HOOK void __tsan_read_range(void *address, unsigned long size);
@@ -74,9 +73,7 @@ void __tsan_vptr_update(void **address, void *value)
 
 void __tsan_read_range(void *address, unsigned long size)
 {
-    (void)address;
-    (void)size;
-    record_load();
+    record_load(address, size);
 }
 
 void __tsan_write_range(void *address, unsigned long size)
@@ -94,6 +91,7 @@ void __tsan_write_range(void *address, unsigned long size)
 static void about_to_lock(void *address, size_t size, const void *pc)
 {
     record_fence(pc);
+    record_load(address, size);
     record_store(address, size, TRACE_STORE, size == 16, pc);
 }
 
@@ -138,7 +136,7 @@ static void about_to_store(void *address, size_t size, int order, const void *pc
     type __tsan_atomic##bits##_load(const volatile type *address, int order)           \
     {                                                                                  \
         (void)order;                                                                   \
-        record_settle();                                                               \
+        record_load((const void *)(uintptr_t)address, sizeof(type));                   \
         return __atomic_load_n(address, __ATOMIC_SEQ_CST);                             \
     }                                                                                  \
     HOOK void __tsan_atomic##bits##_store(volatile type *address, type value,          \
@@ -247,7 +245,7 @@ HOOK int __tsan_atomic128_compare_exchange_weak(volatile uint128_t *address,
 uint128_t __tsan_atomic128_load(const volatile uint128_t *address, int order)
 {
     (void)order;
-    record_settle();
+    record_load((const void *)(uintptr_t)address, sizeof(*address));
     return __sync_val_compare_and_swap((volatile uint128_t *)(uintptr_t)address, 0, 0);
 }
 

@@ -15,7 +15,9 @@
 #include <string.h>
 
 #include "crashtest/explore.h"
+#include "tests/unit/random.h"
 
+#define SEED 1
 #define SIZE 4096
 #define WORDS 4 /* the first word of as many lines */
 #define STATES_MAX 1024
@@ -29,11 +31,17 @@ struct watch {
     uint32_t states;
     uint32_t wrong;  /* words of which all are to be 0 for the state to be wrong */
     uint64_t needed; /* but this one not */
+
+    /* Of the lazy judge: these words are to have these values. */
+    uint64_t pattern[WORDS];
+    uint32_t judged;
+    watch_fn *on_access;
+    void *on_access_arg;
 };
 
 static uint64_t word_of(const struct watch *watch, uint32_t i)
 {
-    return watch->image[i * LINE_SIZE];
+    return watch->image[(size_t)i * LINE_SIZE];
 }
 
 static uint32_t number_of(const struct watch *watch)
@@ -64,6 +72,41 @@ static void look(void *arg, const struct crash *crash, struct trace *recovery,
         (struct verdict){.kind = is_wrong(watch) ? VERDICT_WRONG : VERDICT_RIGHT};
     watch->states += !watch->seen[number_of(watch)];
     watch->seen[number_of(watch)] = true;
+}
+
+/* Words that it does not need to know are not looked at. */
+static bool is_wrong_lazily(const struct watch *watch)
+{
+    for (uint32_t i = 0; i < WORDS; i++) {
+        if ((watch->wrong >> i & 1) == 0)
+            continue;
+        if (watch->on_access)
+            watch->on_access(watch->on_access_arg, (uint64_t)i * LINE_SIZE, 8, false);
+        if (word_of(watch, i) != watch->pattern[i])
+            return false;
+    }
+    return watch->wrong != 0;
+}
+
+static void look_lazily(void *arg, const struct crash *crash, struct trace *recovery,
+                        struct verdict *verdict)
+{
+    struct watch *watch = arg;
+
+    (void)crash;
+    (void)recovery;
+    watch->judged++;
+    *verdict = (struct verdict){.kind = is_wrong_lazily(watch) ? VERDICT_WRONG
+                                                               : VERDICT_RIGHT};
+}
+
+static bool set_watch(void *arg, watch_fn *on_access, void *on_access_arg)
+{
+    struct watch *watch = arg;
+
+    watch->on_access = on_access;
+    watch->on_access_arg = on_access_arg;
+    return true;
 }
 
 static struct watch *watch_begin(void)
@@ -137,6 +180,42 @@ static struct explore_count explore(struct watch *watch, const char *strategy,
     return count;
 }
 
+static void add_random_operation(struct watch *watch, struct random *random)
+{
+    uint64_t values[WORDS] = {0};
+
+    add_event(watch, TRACE_BEGIN, 0);
+    for (unsigned i = 0; i < 10; i++) {
+        uint32_t line = (uint32_t)random_below(random, WORDS);
+
+        switch (random_below(random, 4)) {
+        case 0:
+            add_event(watch, TRACE_FLUSH, (uint64_t)line * LINE_SIZE);
+            break;
+        case 1:
+            add_event(watch, TRACE_FENCE, 0);
+            break;
+        default:
+            add_store(watch, line, ++values[line]);
+        }
+    }
+    add_event(watch, TRACE_END, 0);
+}
+
+/* The first crash point with a wrong state; SIZE_MAX: none has one. */
+static size_t first_wrong_point(struct watch *watch, const char *strategy)
+{
+    struct place place = {0};
+    struct verdict verdict;
+
+    watch->judged = 0;
+    explore(watch, strategy, 100000, &place, &verdict);
+    size_t event = verdict.kind == VERDICT_WRONG ? place.levels[0].event : SIZE_MAX;
+
+    place_finish(&place);
+    return event;
+}
+
 /* ---- Tests ----------------------------------------------------------------------- */
 
 static void eager_shows_every_state(void **state)
@@ -151,6 +230,53 @@ static void eager_shows_every_state(void **state)
 
     assert_int_equal(watch->states, 3 * 3 * 3 * 3);
     assert_int_equal(count.exact_points, count.points);
+    place_finish(&place);
+    watch_end(watch);
+}
+
+static void lazy_and_eager_find_the_same(void **state)
+{
+    struct random random = {SEED};
+    struct watch *watch = watch_begin();
+    unsigned wrong = 0;
+
+    (void)state;
+    print_message("seed %d\n", SEED);
+    watch->subject.judge = look_lazily;
+    watch->subject.set_watch = set_watch;
+    for (unsigned i = 0; i < 3000; i++) {
+        trace_clear(watch->trace);
+        add_random_operation(watch, &random);
+        watch->wrong = (uint32_t)random_below(&random, 1 << WORDS);
+        for (unsigned j = 0; j < WORDS; j++)
+            watch->pattern[j] = random_below(&random, 4);
+        size_t eager = first_wrong_point(watch, "eager");
+
+        assert_int_equal(first_wrong_point(watch, "lazy"), eager);
+        assert_int_equal(first_wrong_point(watch, "best"), eager);
+        wrong += eager != SIZE_MAX;
+    }
+    print_message("%u of 3000 had a wrong state\n", wrong);
+    assert_in_range(wrong, 300, 2700);
+    watch_end(watch);
+}
+
+static void lazy_does_not_try_what_nobody_looks_at(void **state)
+{
+    struct watch *watch = watch_begin();
+    struct place place = {0};
+    struct verdict verdict;
+
+    (void)state;
+    add_operation(watch);
+    watch->subject.judge = look_lazily;
+    watch->subject.set_watch = set_watch;
+    watch->wrong = 1;
+    watch->pattern[0] = 3; /* which it never has */
+    struct explore_count count = explore(watch, "lazy", 4096, &place, &verdict);
+
+    assert_int_equal(count.exact_points, count.points);
+    assert_in_range(watch->judged, 3, 3 + 6); /* that many values, and other points */
     place_finish(&place);
     watch_end(watch);
 }
@@ -311,6 +437,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eager_shows_every_state),
+        cmocka_unit_test(lazy_and_eager_find_the_same),
+        cmocka_unit_test(lazy_does_not_try_what_nobody_looks_at),
         cmocka_unit_test(the_image_is_as_it_was_afterwards),
         cmocka_unit_test(saved_caches_show_one_state_per_store),
         cmocka_unit_test(over_budget_the_extremes_are_shown_and_it_is_not_called_exact),
