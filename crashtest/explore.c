@@ -829,11 +829,11 @@ static bool visit_lazy_states(struct explorer *x)
     return !more && subject->set_watch(subject->arg, NULL, NULL);
 }
 
-/* Within budget by other means where lines cannot be watched, or have too many contents,
- * or the budget was not enough. */
+/* Eagerly where lines cannot be watched, have too many contents, or need too many runs. */
 static void visit_lazily(struct explorer *x, unsigned number, bool all_fit)
 {
-    const struct level *level = &x->levels[number];
+    struct level *level = &x->levels[number];
+    bool states_fit = count_states(&level->px86) <= budget_of(x, level);
 
     if (!is_lazy(x, level) || !x->subject->set_watch) {
         visit_eagerly(x, number, all_fit);
@@ -843,8 +843,8 @@ static void visit_lazily(struct explorer *x, unsigned number, bool all_fit)
 
     x->subject->set_watch(x->subject->arg, NULL, NULL);
     if (!is_done && !is_over(x)) {
-        x->fell_short = true;
-        visit_some(x, number);
+        x->fell_short = !states_fit;
+        visit_eagerly(x, number, states_fit);
     }
 }
 

@@ -161,7 +161,7 @@ struct test {
     struct explorer *explorer;
     struct failure failure;
     struct report report;
-    int own_stderr, nowhere; /* opened before what the program opens */
+    int own_stdout, own_stderr, nowhere; /* opened before what the program opens */
 };
 
 static double now(void)
@@ -231,14 +231,18 @@ static bool explain(struct test *test)
  * wrong one is explained. */
 static void hush(const struct test *test)
 {
-    fflush(stderr);
-    if (test->nowhere >= 0)
+    fflush(NULL);
+    if (test->nowhere >= 0) {
+        dup2(test->nowhere, STDOUT_FILENO);
         dup2(test->nowhere, STDERR_FILENO);
+    }
 }
 
 static void unhush(const struct test *test)
 {
-    fflush(stderr);
+    fflush(NULL);
+    if (test->own_stdout >= 0)
+        dup2(test->own_stdout, STDOUT_FILENO);
     if (test->own_stderr >= 0)
         dup2(test->own_stderr, STDERR_FILENO);
 }
@@ -316,6 +320,7 @@ static int prepare(struct test *test, const struct crashtest_program *program)
 {
     struct session *session = &test->session;
 
+    test->own_stdout = dup(STDOUT_FILENO);
     test->own_stderr = dup(STDERR_FILENO);
     test->nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (guard_init() < 0 || session_record(session, program) < 0) {
