@@ -315,7 +315,7 @@ static int tx_usable(const struct minl2r_tx *tx)
 {
     if (tx->owner != thread_number())
         return error_set(EPERM, "the transaction belongs to another thread");
-    return pool_usable(tx->pool);
+    return pool_is_usable(tx->pool) ? 0 : pool_usable(tx->pool);
 }
 
 int minl2r_tx_commit(struct minl2r_tx *tx)

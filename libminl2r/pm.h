@@ -76,7 +76,7 @@ void pm_flush(struct pm_phase *phase, const void *ptr, size_t size);
  */
 int pm_fence(struct pm_phase *phase);
 
-/* The hash of all checksums. */
+/* The hash of all checksums: XXH3, XOR `seed`. */
 uint64_t pm_hash(const void *data, size_t size, uint64_t seed);
 
 /* A word in PM that other threads may be changing. */

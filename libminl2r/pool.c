@@ -11,11 +11,11 @@
 
 /* ---- Forks ----------------------------------------------------------------------- */
 
-static uint64_t forks;
+uint64_t fork_count_now;
 
 static void count_fork(void)
 {
-    forks++;
+    fork_count_now++;
 }
 
 static void watch_forks(void)
@@ -28,14 +28,14 @@ uint64_t fork_count(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, watch_forks);
-    return forks;
+    return fork_count_now;
 }
 
 /* ---- Usable or not --------------------------------------------------------------- */
 
 int pool_not_forked(const struct minl2r_pool *pool)
 {
-    if (pool->fork_count == forks)
+    if (pool->fork_count == fork_count_now)
         return 0;
     return error_set(EPERM,
                      "the pool was opened before fork(): only the parent may use it");

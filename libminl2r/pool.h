@@ -226,6 +226,15 @@ uint64_t fork_count(void);
 /* 0, or -EPERM in a process that was forked off after `pool` was opened. */
 int pool_not_forked(const struct minl2r_pool *pool);
 
+/* As fork_count(), once a pool was opened. */
+extern uint64_t fork_count_now;
+
+static inline bool pool_is_usable(const struct minl2r_pool *pool)
+{
+    return pool->fork_count == fork_count_now &&
+           !__atomic_load_n(&pool->poisoned, __ATOMIC_RELAXED);
+}
+
 /* 0, or why `pool` takes no changes: forked (-EPERM) or poisoned (-EIO). */
 int pool_usable(const struct minl2r_pool *pool);
 

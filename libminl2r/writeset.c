@@ -78,7 +78,7 @@ void writeset_finish(struct writeset *ws)
 /* A table grown by a large transaction shrinks again: clearing it must stay cheap. */
 static void clear_table(struct writeset *ws)
 {
-    if (ws->block_count < TABLE_SIZE_MIN / 16) {
+    if (ws->block_count < ws->table_size / 8) { /* fewer stores: they wait for F3 */
         for (const struct block_write *write = ws->first; write; write = write->next)
             ws->table[write->table_index] = NULL;
         return;
@@ -715,7 +715,10 @@ static bool queue_first_range(struct writeset *ws, uint64_t dst, const void *src
     ws->log_queued += LOG_RECORD_SIZE(size) + 8;
     init_block_write(write, dst - start, dst - start);
     link_block_write(ws, write, i);
-    memcpy(write + 1, src, size);
+    if (size == 8) /* without a call */
+        memcpy(write + 1, src, 8);
+    else
+        memcpy(write + 1, src, size);
     write->inline_extents[0] = (struct extent){start, start + (uint32_t)size,
                                                (const uint8_t *)(write + 1), false};
     write->extent_count = 1;

@@ -353,5 +353,5 @@ int pm_fence(struct pm_phase *phase)
 
 uint64_t pm_hash(const void *data, size_t size, uint64_t seed)
 {
-    return XXH3_64bits_withSeed(data, size, seed);
+    return XXH3_64bits(data, size) ^ seed;
 }
