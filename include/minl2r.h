@@ -220,7 +220,8 @@ uint64_t minl2r_offset(const struct minl2r_pool *pool, const void *ptr);
 int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
 
 /*
- * Commits every change of `tx` and ends it, whatever it returns.
+ * Commits every change of `tx` and ends it, whatever it returns (but for -EPERM: another
+ * thread's transaction, or a forked child).
  *
  * Cost:    three fences for any number of ranges and blocks, and one flushed or
  *          streamed line per changed line. One aligned word and nothing else: one fence

@@ -47,7 +47,8 @@ struct pm_phase {
     const struct pm *pm;
     struct minl2r_stats *stats; /* of one lane or thread: not shared while in use */
     uintptr_t low, high;        /* msync mode: bounds of what was flushed */
-    uintptr_t last_line;        /* the line flushed last */
+    uintptr_t last_line;        /* the line flushed last; to be zeroed where somebody
+                                   else may have stored to it since */
     bool pending;               /* something to fence */
 };
 
