@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Usage: reports.sh CMAKE JSON_GET PROGRAM PASSING
+# PROGRAM fails: its reports for scripts and for people say so; PASSING does not.
+set -euo pipefail
+cmake=$1 json_get=$2 program=$3 passing=$4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+expect() { # FILE KEYS VALUE
+    local found
+    found=$("$cmake" "-DFILE=$1" "-DKEYS=$2" -P "$json_get" 2>&1)
+    if [ "$found" != "$3" ]; then
+        echo "$1: $2 is '$found', not '$3'" >&2
+        exit 1
+    fi
+}
+contains() { # FILE TEXT
+    if ! grep -qF -- "$2" "$1"; then
+        echo "$1 does not contain: $2" >&2
+        exit 1
+    fi
+}
+
+"$program" --json "$work/failed.json" --html "$work/failed.html" >"$work/failed.txt" || true
+expect "$work/failed.json" 'failures;0;kind' not-flushed
+expect "$work/failed.json" 'failures;0;headline' "$(head -1 "$work/failed.txt")"
+expect "$work/failed.json" 'failures;0;stores;1;lost' ON
+id=$("$cmake" "-DFILE=$work/failed.json" '-DKEYS=failures;0;id' -P "$json_get" 2>&1)
+contains "$work/failed.html" "--replay $id"
+contains "$work/failed.html" '<mark>'
+contains "$work/failed.html" '</html>'
+if grep -qE '(src|href)=' "$work/failed.html"; then
+    echo "the page needs something else" >&2
+    exit 1
+fi
+
+"$passing" --json "$work/passed.json" --html "$work/passed.html"
+expect "$work/passed.json" coverage exact
+expect "$work/passed.json" failures '[]'
+contains "$work/passed.html" Passed
+
+status=0
+"$passing" --json "$work/missing/file" 2>"$work/error" || status=$?
+contains "$work/error" 'cannot write'
+[ $status -eq 2 ]
