@@ -9,6 +9,7 @@
 /* Contents of a line that are tried where not all states can be. */
 #define BOUNDED_CONTENTS 16
 #define LAZY_CONTENTS 4096
+#define LAZY_GUARDED 16
 #define RECOVERY_EVENTS_MAX ((size_t)1 << 22)
 
 struct content {
@@ -796,6 +797,26 @@ static void end_lazy_state(struct explorer *x)
         patch(x, &level->choices[i], last_of(level, i), 0);
 }
 
+/*
+ * Guards against loads that are not seen: a right state must be so, too, where each line
+ * has the least of the contents that are left to it.
+ */
+static void visit_least_content(struct explorer *x)
+{
+    struct level *level = &x->levels[RUN];
+
+    x->subject->set_watch(x->subject->arg, NULL, NULL);
+    for (uint32_t i = 0; i < level->choice_count; i++) {
+        struct choice *c = &level->choices[i];
+        uint32_t least = 0;
+
+        while (least < last_of(level, i) && !x->lazy.alive[c->first + least])
+            least++;
+        patch(x, c, least, 0);
+    }
+    judge(x, RUN);
+}
+
 /* Drops decisions without another way; takes the next way of the last. */
 static bool next_path(struct lazy *lazy)
 {
@@ -813,6 +834,7 @@ static bool visit_lazy_states(struct explorer *x)
 {
     const struct subject *subject = x->subject;
     uint64_t left = x->options->budget;
+    uint32_t guarded = 0;
     bool more = true;
 
     x->lazy.length = 0;
@@ -823,6 +845,8 @@ static bool visit_lazy_states(struct explorer *x)
         begin_lazy_state(x);
         x->count.states++;
         judge(x, RUN);
+        if (!is_over(x) && guarded++ < LAZY_GUARDED)
+            visit_least_content(x);
         end_lazy_state(x);
         more = next_path(&x->lazy);
     }

@@ -276,7 +276,29 @@ static void lazy_does_not_try_what_nobody_looks_at(void **state)
     struct explore_count count = explore(watch, "lazy", 4096, &place, &verdict);
 
     assert_int_equal(count.exact_points, count.points);
-    assert_in_range(watch->judged, 3, 3 + 6); /* that many values, and other points */
+    assert_in_range(watch->judged, 3,
+                    2 * (3 + 6)); /* that many values, and other points */
+    place_finish(&place);
+    watch_end(watch);
+}
+
+static void lazy_finds_out_what_is_looked_at_in_secret(void **state)
+{
+    struct watch *watch = watch_begin();
+    struct place place = {0};
+    struct verdict verdict;
+
+    (void)state;
+    watch->subject.judge = look; /* and tells nobody */
+    watch->subject.set_watch = set_watch;
+    watch->wrong = 1u << 2;
+    watch->needed = 0;
+    add_store(watch, 2, 1);
+    add_store(watch, 0, 1);
+    add_event(watch, TRACE_FLUSH, 0);
+    add_event(watch, TRACE_FENCE, 0);
+    explore(watch, "lazy", 4096, &place, &verdict);
+    assert_int_equal(verdict.kind, VERDICT_WRONG);
     place_finish(&place);
     watch_end(watch);
 }
@@ -439,6 +461,7 @@ int main(void)
         cmocka_unit_test(eager_shows_every_state),
         cmocka_unit_test(lazy_and_eager_find_the_same),
         cmocka_unit_test(lazy_does_not_try_what_nobody_looks_at),
+        cmocka_unit_test(lazy_finds_out_what_is_looked_at_in_secret),
         cmocka_unit_test(the_image_is_as_it_was_afterwards),
         cmocka_unit_test(saved_caches_show_one_state_per_store),
         cmocka_unit_test(over_budget_the_extremes_are_shown_and_it_is_not_called_exact),
