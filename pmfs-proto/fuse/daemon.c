@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -97,15 +98,30 @@ static struct fuse_session *make_session(const struct daemon_options *options,
     return session;
 }
 
+static int pid_file_failed(const char *path, const char *why)
+{
+    fprintf(stderr, "pmfs mount: %s: %s\n", path, why);
+    return -EIO;
+}
+
+/* Replaces what a killed daemon may have left there, and nothing larger: a pool, say. */
 static int write_pid_file(const char *path)
 {
-    FILE *file = fopen(path, "we");
+    char text[32];
+    int size = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+    int fd = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0644);
+    struct stat stat;
+    int error = 0;
 
-    if (file == NULL || fprintf(file, "%d\n", (int)getpid()) < 0 || fclose(file) != 0) {
-        fprintf(stderr, "pmfs mount: %s: %s\n", path, strerror(errno));
-        return -EIO;
-    }
-    return 0;
+    if (fd < 0)
+        return pid_file_failed(path, strerror(errno));
+    if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode) ||
+        stat.st_size > (off_t)sizeof(text))
+        error = pid_file_failed(path, "there already, and no pid file");
+    else if (ftruncate(fd, 0) < 0 || write(fd, text, (size_t)size) != size)
+        error = pid_file_failed(path, strerror(errno));
+    close(fd);
+    return error;
 }
 
 /* ---- Serving ----------------------------------------------------------------- */
@@ -151,15 +167,15 @@ static int go_to_background(int ready_fd)
 static int serve_mounted(struct fuse_session *session,
                          const struct daemon_options *options, int ready_fd)
 {
-    int error = 0;
+    int error = options->pid_file ? write_pid_file(options->pid_file) : 0;
 
-    if (options->pid_file != NULL)
-        error = write_pid_file(options->pid_file);
-    if (error == 0 && ready_fd >= 0)
+    if (error < 0)
+        return error;
+    if (ready_fd >= 0)
         error = go_to_background(ready_fd);
     if (error == 0)
         error = loop(session, options);
-    if (options->pid_file != NULL)
+    if (options->pid_file)
         unlink(options->pid_file);
     /* A positive result is the signal that ended the loop. */
     return error < 0 ? error : 0;

@@ -296,6 +296,19 @@ static void a_foreground_mount_ends_well_when_unmounted(void **state)
     assert_int_equal(exit_status_of(pid), 0);
 }
 
+static void only_a_pid_file_is_replaced_by_one(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    assert_int_equal(
+        pmfs(f, "mount", "--pid-file", f->pool, f->pool, f->mountpoint, NULL), 32);
+    assert_said(f, "no pid file");
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);
+    write_file(f->pid_file, "999999\n", 7); /* of a daemon that was killed */
+    mount_fs(f, NULL);
+    assert_int_not_equal(daemon_pid(f), 999999);
+}
+
 static void a_single_thread_serves_too(void **state)
 {
     struct mount_fixture *f = *state;
@@ -523,6 +536,7 @@ int main(void)
         test_made(mounting_requires_the_medium_it_is_told_to),
         test_empty(a_pool_with_an_odd_name_is_mounted_and_found),
         test_made(a_foreground_mount_ends_well_when_unmounted),
+        test_made(only_a_pid_file_is_replaced_by_one),
         test_made(a_single_thread_serves_too),
         test_made(the_helper_of_mount_takes_its_arguments),
         test_mounted(umount_returns_when_the_pool_is_closed),
