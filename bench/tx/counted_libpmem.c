@@ -43,7 +43,9 @@ static void find_next(const char *name, void *function)
 
 static double line_count(const void *addr, size_t size)
 {
-    return (double)(((uintptr_t)addr % LINE + size + LINE - 1) / LINE);
+    size_t count = ((uintptr_t)addr % LINE + size + LINE - 1) / LINE;
+
+    return (double)count;
 }
 
 static void count_flush(const void *addr, size_t size)

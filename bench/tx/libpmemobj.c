@@ -250,7 +250,7 @@ static int leave_busy(const char *path)
     struct busy busy[BUSY_LANES];
     pthread_barrier_t all_changed;
 
-    if (!obj.pool || !(obj.region = find_region(obj.pool, BUSY_LANES * BUSY_SIZE)))
+    if (!obj.pool || !(obj.region = find_region(obj.pool, BUSY_TOTAL)))
         return 1;
     pthread_barrier_init(&all_changed, NULL, BUSY_LANES + 1);
     for (uint32_t i = 0; i < BUSY_LANES; i++) {
@@ -268,7 +268,7 @@ static int create_clean(const char *path)
 
     if (!pool)
         return -errno;
-    bool ok = find_region(pool, BUSY_LANES * BUSY_SIZE);
+    bool ok = find_region(pool, BUSY_TOTAL);
 
     pmemobj_close(pool);
     return ok ? 0 : -ENOSPC;
@@ -314,8 +314,8 @@ static int run_recover(void *state, const struct tx_change *change)
 static int verify_and_close(void *state)
 {
     struct obj_recover *recover = state;
-    const uint8_t *region = find_region(recover->pool, BUSY_LANES * BUSY_SIZE);
-    int rc = image_is_zero(region, BUSY_LANES * BUSY_SIZE) ? 0 : -EUCLEAN;
+    const uint8_t *region = find_region(recover->pool, BUSY_TOTAL);
+    int rc = image_is_zero(region, BUSY_TOTAL) ? 0 : -EUCLEAN;
 
     pmemobj_close(recover->pool);
     return rc;

@@ -378,12 +378,12 @@ static int leave_busy(const char *path)
 
     if (minl2r_pool_open(path, LAYOUT, NULL, &pool) < 0)
         return 1;
-    const uint8_t *region = minl2r_root(pool, BUSY_LANES * BUSY_SIZE);
+    const uint8_t *region = minl2r_root(pool, BUSY_TOTAL);
 
     if (!region)
         return 1;
     for (uint32_t i = 0; i < BUSY_LANES && !failed; i++)
-        failed = leave_one_busy(pool, region + i * BUSY_SIZE);
+        failed = leave_one_busy(pool, region + (size_t)i * BUSY_SIZE);
     return failed;
 }
 
@@ -395,7 +395,7 @@ static int create_clean(const char *path)
 
     if (rc < 0)
         return rc;
-    bool ok = minl2r_root(pool, BUSY_LANES * BUSY_SIZE);
+    bool ok = minl2r_root(pool, BUSY_TOTAL);
 
     minl2r_pool_close(pool);
     return ok ? 0 : -ENOSPC;
@@ -440,14 +440,14 @@ static int run_recover(void *state, const struct tx_change *change)
 static int verify(struct minl2r_recover *recover)
 {
     struct minl2r_info info;
-    const uint8_t *region = minl2r_root(recover->pool, BUSY_LANES * BUSY_SIZE);
+    const uint8_t *region = minl2r_root(recover->pool, BUSY_TOTAL);
     int rc = minl2r_pool_info(recover->pool, &info);
 
     if (rc < 0)
         return rc;
     recover->recovery_ns = info.recovery.ns;
     return info.recovery.lanes == BUSY_LANES && region &&
-                   image_is_zero(region, BUSY_LANES * BUSY_SIZE)
+                   image_is_zero(region, BUSY_TOTAL)
                ? 0
                : -EUCLEAN;
 }

@@ -26,6 +26,7 @@
 #define RECOVER_POOL_SIZE ((uint64_t)32 << 20)
 #define BUSY_LANES 8u        /* transactions that recovery undoes, */
 #define BUSY_SIZE BLOCK_SIZE /* of one range of so many bytes each */
+#define BUSY_TOTAL ((size_t)BUSY_LANES * BUSY_SIZE)
 
 /* ---- Workloads ------------------------------------------------------------------- */
 
@@ -43,10 +44,10 @@ enum tx_op {
 };
 
 struct workload {
-    const char *name; /* as in the JSON: its `case` */
-    enum tx_op op;
+    const char *name;    /* as in the JSON: its `case` */
     const char *pattern; /* "hot", "random", or NULL */
-    uint32_t size;       /* bytes of one range */
+    enum tx_op op;
+    uint32_t size; /* bytes of one range */
     uint32_t ranges;
     uint32_t changed_pct; /* of `size`; 0: does not apply, but for OP_ABORT_QUEUED */
 };

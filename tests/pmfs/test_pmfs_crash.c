@@ -80,13 +80,14 @@ static int remember(void *arg, const struct pmfs_dirent *entry)
 static int show_directory(struct pmfs *fs, uint64_t ino, struct list *list)
 {
     static uint8_t bytes[40 * BLOCK];
-    struct pmfs_attr attr;
+    struct pmfs_attr attr = {0};
     int rc = pmfs_getattr(fs, ino, &attr);
 
     *list = (struct list){0};
     if (rc == 0)
         rc = pmfs_readdir(fs, ino, 0, PMFS_READDIR_ATTR, remember, list);
-    list->hash = mix_attr(list->hash, &attr);
+    if (rc == 0)
+        list->hash = mix_attr(list->hash, &attr);
     for (int i = 0; i < list->file_count && rc == 0; i++) {
         size_t done = 0;
 
@@ -577,7 +578,7 @@ static int run_group(const char *group, const struct trial *from, size_t count,
         const struct trial *trial = &from[i];
 
         tests[i] = (struct CMUnitTest){.name = trial->name, .test_func = function};
-        memcpy(&tests[i].initial_state, &trial, sizeof(trial));
+        memcpy(&tests[i].initial_state, &trial, sizeof(tests[i].initial_state));
     }
     make_bed(options);
     int failed = _cmocka_run_group_tests(group, tests, count, NULL, NULL);

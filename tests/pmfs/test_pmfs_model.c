@@ -261,7 +261,8 @@ static void do_lookup(struct run *run)
     pick_name(run, name);
     found = model_find(dir, name);
     if (did(run, pmfs_lookup(f->fs, dir->ino, name, &f->attr), found ? 0 : -ENOENT,
-            "lookup")) {
+            "lookup") &&
+        found) {
         assert_int_equal(f->attr.ino, found->ino);
         count_lookup(run, found);
     }
