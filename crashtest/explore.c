@@ -71,6 +71,7 @@ struct explorer {
     struct crash crash;
     struct explore_count count;
     struct verdict verdict;
+    uint64_t outcome; /* of the run's state that recovery is crashed of */
     enum pass pass;
     bool recovery_stores; /* in some state */
     bool fell_short;      /* not all states of the point were visited */
@@ -288,9 +289,19 @@ static void grow_seen(struct explorer *x)
     x->seen_capacity = capacity;
 }
 
+static uint64_t hash_crash(const struct crash *crash, uint64_t outcome)
+{
+    uint64_t hash = mix(crash->running + 1) ^ mix(~crash->returned);
+
+    if (crash->again)
+        hash ^= mix(hash ^ mix(crash->recovery_running + 1) ^ crash->recovery_returned ^
+                    outcome << 32);
+    return hash;
+}
+
 static bool is_new(struct explorer *x, unsigned number)
 {
-    uint64_t key = mix(x->hash ^ mix(x->crash.running + 1) ^ mix(~x->crash.returned) ^
+    uint64_t key = mix(x->hash ^ hash_crash(&x->crash, x->outcome) ^
                        mix((uint64_t)number << 8 | x->pass));
 
     if (x->seen_count >= x->seen_capacity / 2)
@@ -970,20 +981,41 @@ static bool is_crash_point(const struct px86 *px86, const struct trace_event *ev
 
 /* ---- Crashes in recovery --------------------------------------------------------- */
 
+static void begin_recovery(struct explorer *x)
+{
+    x->outcome = x->verdict.outcome;
+    x->crash.again = true;
+    x->crash.recovery_running = NO_OPERATION;
+    x->crash.recovery_returned = 0;
+}
+
+static void note_recovery_mark(struct explorer *x, const struct trace_event *e)
+{
+    if (e->kind == TRACE_BEGIN) {
+        x->crash.recovery_running = e->at;
+    } else if (e->kind == TRACE_END) {
+        x->crash.recovery_running = NO_OPERATION;
+        x->crash.recovery_returned = e->at + 1;
+    }
+}
+
 static void visit_recovery(struct explorer *x)
 {
     const struct trace *trace = x->levels[RUN].trace;
     struct px86 *px86 = &x->levels[RECOVERY].px86;
     bool dirty = false;
 
+    begin_recovery(x);
     for (size_t i = 0; i < trace->count; i++) {
         if (is_crash_point(px86, &trace->events[i]))
             visit_point(x, RECOVERY, i);
         px86_apply(px86, &trace->events[i], (uint32_t)i);
+        note_recovery_mark(x, &trace->events[i]);
         dirty = dirty || trace_is_store(&trace->events[i]);
     }
     if (dirty)
         visit_point(x, RECOVERY, trace->count);
+    x->crash.again = false;
 }
 
 static void visit_nested(struct explorer *x, bool was_killed)
@@ -1061,13 +1093,16 @@ static void visit_saved_recovery(struct explorer *x)
 {
     const struct trace *trace = x->levels[RUN].trace;
 
+    begin_recovery(x);
     for (size_t i = 0; i < trace->count && !is_over(x); i++) {
+        note_recovery_mark(x, &trace->events[i]);
         if (!trace_is_store(&trace->events[i]))
             continue;
         store(x, &trace->events[i]);
         visit_saved(x, RECOVERY, i);
     }
     revert(x, trace);
+    x->crash.again = false;
 }
 
 /* ---- The run --------------------------------------------------------------------- */
@@ -1091,6 +1126,8 @@ static void run_saved_event(struct explorer *x, size_t i)
         store(x, e);
     if (!trace_is_store(e) && e->kind != TRACE_END)
         return;
+    if (i < x->options->first)
+        return;
     visit_saved(x, RUN, i);
     if (!is_over(x) && x->options->nested_budget > 0)
         visit_saved_recovery(x);
@@ -1100,21 +1137,22 @@ static void run_event(struct explorer *x, size_t i)
 {
     const struct trace_event *e = &x->subject->trace->events[i];
 
+    bool wanted = i >= x->options->first;
     bool power = x->pass != PASS_KILL;
 
-    if (power && is_crash_point(&x->levels[RUN].px86, e))
+    if (wanted && power && is_crash_point(&x->levels[RUN].px86, e))
         visit_point(x, RUN, i);
     px86_apply(&x->levels[RUN].px86, e, (uint32_t)i);
     note_mark(x, e);
-    if (power && e->kind == TRACE_END)
+    if (wanted && power && e->kind == TRACE_END)
         visit_point(x, RUN, i + 1);
-    else if (!power && trace_ends_group(x->subject->trace, i))
+    else if (wanted && !power && trace_ends_group(x->subject->trace, i))
         visit_kill(x, i);
 }
 
 static void rewind_run(struct explorer *x)
 {
-    x->crash = (struct crash){NO_OPERATION, 0};
+    x->crash = (struct crash){.running = NO_OPERATION};
     x->verdict = (struct verdict){0};
     x->random = x->options->seed;
     x->hash = 0;
@@ -1142,7 +1180,7 @@ static void run_pass(struct explorer *x, enum pass pass)
 
     rewind_run(x);
     x->pass = pass;
-    if (pass != PASS_KILL)
+    if (pass != PASS_KILL && x->options->first == 0)
         visit_point(x, RUN, 0);
     for (size_t i = 0; i < trace->count && !is_over(x); i++)
         run_event(x, i);
@@ -1297,6 +1335,8 @@ static bool advance(struct explorer *x, unsigned number, const struct trace *tra
         px86_apply(&x->levels[number].px86, &trace->events[i], (uint32_t)i);
         if (number == RUN)
             note_mark(x, &trace->events[i]);
+        else
+            note_recovery_mark(x, &trace->events[i]);
     }
     return true;
 }
@@ -1342,6 +1382,7 @@ bool explorer_replay(struct explorer *x, const struct place *place, struct crash
     bool exists = replay_level(x, RUN, x->subject->trace, place, account);
 
     if (exists && place->levels[RECOVERY].kind != PLACE_NONE) {
+        begin_recovery(x);
         x->verdict = (struct verdict){0};
         exists = replay_recovery(x, place, account);
     }

@@ -31,6 +31,11 @@
 struct crash {
     uint64_t running;  /* number of the operation, or NO_OPERATION */
     uint64_t returned; /* how many had returned */
+
+    /* It crashed again, in the recovery from that: the same of the operations that the
+     * judge has marked in recovery's trace. */
+    bool again;
+    uint64_t recovery_running, recovery_returned;
 };
 
 enum verdict_kind {
@@ -43,6 +48,7 @@ struct verdict {
     enum verdict_kind kind;
     const char *step;  /* what was being done: "recovery", "check" */
     char message[512]; /* what was wrong, as a sentence without its end */
+    uint64_t outcome;  /* which of the right states: crashes in recovery may need it */
 };
 
 /*
@@ -73,6 +79,7 @@ struct explore_options {
     uint64_t budget;        /* states per crash point: up to here every one */
     uint64_t nested_budget; /* the same, for crashes in recovery; 0: none */
     bool kill;
+    size_t first; /* crash points before this event of the trace are left out */
     uint64_t seed;
     double seconds; /* then it ends; 0: never */
 };

@@ -10,6 +10,7 @@ struct recorder recorder = {.hooks_left = UINT64_MAX};
 
 static __thread struct {
     uint32_t id;
+    uint32_t pretended_id; /* 0: none */
     uint32_t depth;
     const void *callers[DEPTH_MAX]; /* the innermost ones, as a ring */
     const uint8_t *address;         /* of the pending store; size 0: none */
@@ -160,8 +161,19 @@ void record_set_depth(uint32_t depth)
     self.depth = depth;
 }
 
+uint32_t record_as_thread(uint32_t id)
+{
+    uint32_t before = self.pretended_id;
+
+    record_settle();
+    self.pretended_id = id;
+    return before;
+}
+
 static uint32_t thread_id(void)
 {
+    if (self.pretended_id != 0)
+        return self.pretended_id;
     if (self.id == 0)
         self.id = __atomic_add_fetch(&pm.threads, 1, __ATOMIC_RELAXED);
     return self.id;
@@ -370,6 +382,14 @@ void record_look_for_unseen(void)
     lock();
     catch_up_all(CALLER);
     unlock();
+}
+
+void record_lock(const void *pc)
+{
+    if (recorder.locks_are_weak)
+        record_settle();
+    else
+        record_fence(pc);
 }
 
 void record_mark(enum trace_kind kind, uint64_t operation)

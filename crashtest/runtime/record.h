@@ -26,6 +26,7 @@ struct recorder {
     uint8_t *shadow;
     struct trace *trace;
     bool catch_up;       /* with what is stored past the hooks, at every fence */
+    bool locks_are_weak; /* a locked instruction is not taken for a fence */
     uint64_t hooks_left; /* of a function of the program: then it hangs */
     void (*on_hang)(void);
     access_fn *on_access; /* NULL: nobody asks */
@@ -76,6 +77,12 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
 void record_flush(const void *address, size_t size, enum trace_kind kind,
                   const void *pc);
 void record_fence(const void *pc);
+/* A locked instruction. */
+void record_lock(const void *pc);
+
+/* What this thread does is that of thread `id` (0: its own) until it is called again.
+ * Answers with whose it was. */
+uint32_t record_as_thread(uint32_t id);
 
 void record_enter(const void *pc);
 void record_leave(void);

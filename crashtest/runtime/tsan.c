@@ -90,7 +90,7 @@ void __tsan_write_range(void *address, unsigned long size)
  */
 static void about_to_lock(void *address, size_t size, const void *pc)
 {
-    record_fence(pc);
+    record_lock(pc);
     record_load(address, size);
     record_store(address, size, TRACE_STORE, size == 16, pc);
 }
