@@ -217,8 +217,10 @@ static void judge_here(const struct call *call, struct trace *recovery)
     if (call->verdict->kind != VERDICT_RIGHT)
         clean_up(oracle);
     if (recovery->is_full || oracle->after->is_full) {
-        *call->verdict = (struct verdict){VERDICT_CANNOT_SAY, "recovery",
-                                          "recovery, check or use store too much"};
+        *call->verdict =
+            (struct verdict){.kind = VERDICT_CANNOT_SAY,
+                             .step = "recovery",
+                             .message = "recovery, check or use store too much"};
         restore(oracle->subject);
         return;
     }
@@ -254,8 +256,9 @@ static void judge_in_child(const struct call *call, struct trace *recovery)
     fflush(NULL);
     child = fork();
     if (child < 0) {
-        *call->verdict =
-            (struct verdict){VERDICT_CANNOT_SAY, "recovery", "cannot fork a process"};
+        *call->verdict = (struct verdict){.kind = VERDICT_CANNOT_SAY,
+                                          .step = "recovery",
+                                          .message = "cannot fork a process"};
         return;
     }
     if (child == 0) {
