@@ -207,6 +207,13 @@ int pmfs_lookup(struct pmfs *fs, uint64_t parent, const char *name,
                 struct pmfs_attr *attr);
 
 /*
+ * As pmfs_lookup(), but opens what it finds instead of counting a lookup, in one step:
+ * nothing else can get its number in between. pmfs_release() must follow.
+ */
+int pmfs_lookup_open(struct pmfs *fs, uint64_t parent, const char *name,
+                     struct pmfs_attr *attr);
+
+/*
  * Takes back `count` lookups of `ino`; the last one of an inode that has no name and
  * is not open frees it. Without PMFS_COUNT_LOOKUPS it does nothing.
  *
@@ -390,6 +397,101 @@ enum pmfs_readdir_flags {
  */
 int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
                  pmfs_readdir_fn *take, void *arg);
+
+/* ---- Paths --------------------------------------------------------------------- */
+
+/*
+ * Calls by path. What they make and look up they do not count as looked up; they check
+ * no permission to search.
+ *
+ *   Paths        are at most 4095 bytes and mean what they mean to POSIX. Relative ones
+ *                start at the directory `dir`: PMFS_ROOT_INO, or one that is open. There
+ *                is no current directory. Absolute ones, and absolute symbolic links,
+ *                start at the root of the filesystem, whose ".." is itself.
+ *   Errors       beyond those of the call by name: -ENOENT (an empty path, too),
+ *                -ENOTDIR (also a slash after what is no directory), -ELOOP (more than
+ *                PMFS_LINKS_FOLLOWED_MAX symbolic links), -ENAMETOOLONG.
+ *   Cost         that of the call by name, and a lookup for each component.
+ */
+#define PMFS_PATH_MAX 4095         /* bytes of a path */
+#define PMFS_LINKS_FOLLOWED_MAX 40 /* symbolic links on the way */
+
+enum pmfs_path_flags {
+    PMFS_PATH_NOFOLLOW = 1, /* a symbolic link at the end is what is meant */
+    PMFS_PATH_BENEATH = 2, /* pmfs_path_parent() only: -EXDEV where the way leads out */
+};
+
+/*
+ * Opens what `path` names, and with O_CREAT makes a regular file if there is nothing:
+ * pmfs_release() must follow. `flags` are those of open(2). These count: O_CREAT,
+ * O_EXCL, O_TRUNC, O_DIRECTORY, O_NOFOLLOW, O_PATH, and the access mode, which for
+ * directories must be O_RDONLY. `mode` and `cred` are for what is made.
+ *
+ * Errors:  as open(2): -EEXIST, -EISDIR, -ELOOP (O_NOFOLLOW), -EINVAL (O_CREAT with
+ *          O_DIRECTORY), -ENOSPC...
+ */
+int pmfs_path_open(struct pmfs *fs, uint64_t dir, const char *path, int flags,
+                   uint32_t mode, const struct pmfs_cred *cred, struct pmfs_attr *attr);
+
+/* As pmfs_getattr() and pmfs_setattr(). `flags`: PMFS_PATH_NOFOLLOW. */
+int pmfs_path_getattr(struct pmfs *fs, uint64_t dir, const char *path, unsigned flags,
+                      struct pmfs_attr *attr);
+int pmfs_path_setattr(struct pmfs *fs, uint64_t dir, const char *path, unsigned flags,
+                      const struct pmfs_attr *values, unsigned mask,
+                      struct pmfs_attr *attr);
+
+/* As pmfs_mknod(), pmfs_mkdir(), pmfs_symlink(), pmfs_readlink(). */
+int pmfs_path_mknod(struct pmfs *fs, uint64_t dir, const char *path, uint32_t mode,
+                    uint64_t rdev, const struct pmfs_cred *cred,
+                    struct pmfs_attr *attr);
+int pmfs_path_mkdir(struct pmfs *fs, uint64_t dir, const char *path, uint32_t mode,
+                    const struct pmfs_cred *cred, struct pmfs_attr *attr);
+int pmfs_path_symlink(struct pmfs *fs, const char *target, uint64_t dir,
+                      const char *path, const struct pmfs_cred *cred,
+                      struct pmfs_attr *attr);
+int pmfs_path_readlink(struct pmfs *fs, uint64_t dir, const char *path, char *target,
+                       size_t size);
+
+/*
+ * As pmfs_link(), pmfs_unlink(), pmfs_rmdir(), pmfs_rename(). No symbolic link at the
+ * end of a path is followed, but that of `path` in pmfs_path_link() without
+ * PMFS_PATH_NOFOLLOW. -EBUSY: the root, or "." and ".." to rename.
+ */
+int pmfs_path_link(struct pmfs *fs, uint64_t dir, const char *path, uint64_t new_dir,
+                   const char *new_path, unsigned flags);
+int pmfs_path_unlink(struct pmfs *fs, uint64_t dir, const char *path);
+int pmfs_path_rmdir(struct pmfs *fs, uint64_t dir, const char *path);
+int pmfs_path_rename(struct pmfs *fs, uint64_t dir, const char *path, uint64_t new_dir,
+                     const char *new_path, unsigned flags);
+
+/*
+ * The path of the directory `ino`, from the root on: "/", "/a/b". NUL-terminated.
+ *
+ * Cost:    lists each directory on the way.
+ * Errors:  -ENOTDIR, -ERANGE (`size` is too small), -ENOENT (removed), -ESTALE.
+ */
+int pmfs_path_of(struct pmfs *fs, uint64_t ino, char *path, size_t size);
+
+/* Where a path ends: a name in a directory, whether there is such an entry or not. */
+struct pmfs_place {
+    uint64_t parent;              /* open */
+    char name[PMFS_NAME_MAX + 2]; /* the last component, with a slash if one follows it;
+                                     "/" for the root */
+    char *outside;                /* after -EXDEV: what is left of the path; or NULL */
+};
+
+/*
+ * Follows `path` to its last component, and that, too, without PMFS_PATH_NOFOLLOW, as
+ * long as it is a symbolic link. `place` can be used as directory and path of the calls
+ * above; pmfs_place_release() must follow, but after errors other than -EXDEV.
+ *
+ * Errors:  -EXDEV (PMFS_PATH_BENEATH): a symbolic link or ".." leads out of the
+ *          filesystem. `place->outside` is the way from there: it begins with a slash,
+ *          or with ".." above the root.
+ */
+int pmfs_path_parent(struct pmfs *fs, uint64_t dir, const char *path, unsigned flags,
+                     struct pmfs_place *place);
+void pmfs_place_release(struct pmfs *fs, struct pmfs_place *place);
 
 /* ---- The filesystem ------------------------------------------------------------ */
 

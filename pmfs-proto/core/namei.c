@@ -89,19 +89,24 @@ static int set_ctime(struct minl2r_tx *tx, const struct inode *inode, int64_t no
 
 /* ---- Looking up ---------------------------------------------------------------- */
 
-static int answer(struct pmfs *fs, struct inode *inode, struct pmfs_attr *attr)
+/* Adds to how often the inode is open, or if that is 0, counts a lookup. */
+static int answer(struct pmfs *fs, struct inode *inode, uint64_t opens,
+                  struct pmfs_attr *attr)
 {
     int rc = inode_lock(inode, LOCK_READ);
 
     if (rc < 0)
         return rc;
     inode_attr(fs, inode, attr);
-    inode_count_lookup(fs, inode);
+    if (opens)
+        __atomic_add_fetch(&inode->opens, opens, __ATOMIC_SEQ_CST);
+    else
+        inode_count_lookup(fs, inode);
     inode_unlock(inode);
     return 0;
 }
 
-static int lookup_dots(struct pmfs *fs, uint64_t ino, const char *name,
+static int lookup_dots(struct pmfs *fs, uint64_t ino, const char *name, uint64_t opens,
                        struct pmfs_attr *attr)
 {
     struct inode *inode;
@@ -119,13 +124,13 @@ static int lookup_dots(struct pmfs *fs, uint64_t ino, const char *name,
     rc = inode_pin(fs, found, &inode);
     if (rc < 0)
         return rc;
-    rc = answer(fs, inode, attr);
+    rc = answer(fs, inode, opens, attr);
     inode_unpin(inode);
     return rc;
 }
 
-int pmfs_lookup(struct pmfs *fs, uint64_t parent_ino, const char *text,
-                struct pmfs_attr *attr)
+static int look_up(struct pmfs *fs, uint64_t parent_ino, const char *text,
+                   uint64_t opens, struct pmfs_attr *attr)
 {
     struct inode *parent, *child;
     struct dir_entry entry;
@@ -135,7 +140,7 @@ int pmfs_lookup(struct pmfs *fs, uint64_t parent_ino, const char *text,
     if (rc < 0)
         return rc == -EINVAL ? -ENOENT : rc;
     if (is_dots(text))
-        return lookup_dots(fs, parent_ino, text, attr);
+        return lookup_dots(fs, parent_ino, text, opens, attr);
     rc = inode_pin(fs, parent_ino, &parent);
     if (rc < 0)
         return rc;
@@ -147,13 +152,25 @@ int pmfs_lookup(struct pmfs *fs, uint64_t parent_ino, const char *text,
         rc = pin_child(fs, parent, entry.pm, &child);
     if (rc == 0) {
         /* Under the parent's lock: nobody can take its last name away meanwhile. */
-        rc = answer(fs, child, attr);
+        rc = answer(fs, child, opens, attr);
         inode_unpin(child);
     }
     inode_unlock(parent);
 unpin:
     inode_unpin(parent);
     return rc;
+}
+
+int pmfs_lookup(struct pmfs *fs, uint64_t parent, const char *name,
+                struct pmfs_attr *attr)
+{
+    return look_up(fs, parent, name, 0, attr);
+}
+
+int pmfs_lookup_open(struct pmfs *fs, uint64_t parent, const char *name,
+                     struct pmfs_attr *attr)
+{
+    return look_up(fs, parent, name, 1, attr);
 }
 
 void pmfs_forget(struct pmfs *fs, uint64_t ino, uint64_t count)
