@@ -223,16 +223,59 @@ static int read_table(struct fsck *fsck)
     return 0;
 }
 
-/* The state of an inode; free, where it cannot be read. */
-static uint8_t state_of(struct fsck *fsck, uint64_t ino)
+/* The states of the block that has that of `ino`, or NULL. */
+static const uint8_t *states_of(struct fsck *fsck, uint64_t ino)
 {
-    const struct pmfs *fs = &fsck->fs;
     const void *block;
 
     if (ino >= fsck->inode_count ||
-        map_block(&fsck->states, ino >> fs->block_shift, &block) < 0 || !block)
-        return PM_STATE_FREE;
-    return ((const uint8_t *)block)[ino & (fs->block_size - 1)];
+        map_block(&fsck->states, ino >> fsck->fs.block_shift, &block) < 0)
+        return NULL;
+    return block;
+}
+
+/* The state of an inode; free, where it cannot be read. */
+static uint8_t state_of(struct fsck *fsck, uint64_t ino)
+{
+    const uint8_t *states = states_of(fsck, ino);
+
+    return states ? states[ino & (fsck->fs.block_size - 1)] : PM_STATE_FREE;
+}
+
+/* The first of the states from `at` on that is not free, or `end`. */
+static uint64_t skip_free(const uint8_t *states, uint64_t at, uint64_t end)
+{
+    uint64_t eight;
+
+    while (at < end) {
+        if (at % 8 == 0) {
+            memcpy(&eight, states + at, sizeof(eight));
+            if (eight == 0) {
+                at += 8;
+                continue;
+            }
+        }
+        if (states[at] != PM_STATE_FREE)
+            break;
+        at++;
+    }
+    return at;
+}
+
+/* The first inode from `ino` on whose state is not free, or inode_count. */
+static uint64_t next_in_use(struct fsck *fsck, uint64_t ino)
+{
+    uint64_t mask = fsck->fs.block_size - 1;
+
+    while (ino < fsck->inode_count) {
+        const uint8_t *states = states_of(fsck, ino);
+        uint64_t at = states ? skip_free(states, ino & mask, mask + 1) : mask + 1;
+
+        ino = (ino & ~mask) + at;
+        if (at <= mask)
+            break;
+    }
+    return ino;
 }
 
 /* An inode whose state is not free, or NULL. */
@@ -410,12 +453,10 @@ static void check_inode(struct fsck *fsck, uint64_t ino, uint8_t state)
 
 static void check_inodes(struct fsck *fsck)
 {
-    for (uint64_t ino = 1; ino < fsck->inode_count; ino++) {
-        uint8_t state = state_of(fsck, ino);
+    uint64_t ino = next_in_use(fsck, 1);
 
-        if (state != PM_STATE_FREE)
-            check_inode(fsck, ino, state);
-    }
+    for (; ino < fsck->inode_count; ino = next_in_use(fsck, ino + 1))
+        check_inode(fsck, ino, state_of(fsck, ino));
     if (state_of(fsck, PM_ROOT_INO) == PM_STATE_FREE)
         report(fsck, "inode table: the root directory is missing");
 }
@@ -463,7 +504,9 @@ static void check_path(struct fsck *fsck, uint64_t ino)
 
 static void check_tree(struct fsck *fsck)
 {
-    for (uint64_t ino = 1; ino < fsck->inode_count; ino++) {
+    uint64_t ino = next_in_use(fsck, 1);
+
+    for (; ino < fsck->inode_count; ino = next_in_use(fsck, ino + 1)) {
         const struct pm_inode *pm = inode_of(fsck, ino);
 
         if (!pm)

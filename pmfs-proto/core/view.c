@@ -89,12 +89,16 @@ void view_visit_allocated(const struct minl2r_pool *pool,
 {
     const struct geometry *geo = &pool->geo;
 
-    /* Blocks 0 and 1 are the first zone's bitmap and the root block. */
-    for (uint64_t index = 2; index < geo->block_count; index++) {
-        uint64_t offset = block_offset(geo, index);
+    for (uint64_t first = 0; first < geo->block_count; first += 64) {
+        uint64_t bits = pm_load64(pool_bitmap_word(pool, first));
 
-        if (is_blocks(geo, offset, 1) && view_is_allocated(pool, offset))
-            visit(arg, offset);
+        for (; bits != 0; bits &= bits - 1) {
+            uint64_t index = first + (uint64_t)__builtin_ctzll(bits);
+            uint64_t offset = block_offset(geo, index);
+
+            if (is_blocks(geo, offset, 1))
+                visit(arg, offset);
+        }
     }
 }
 
