@@ -368,6 +368,57 @@ enum pmfs_write_flags {
 int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffer,
                size_t size, unsigned flags, size_t *done);
 
+/* As the FALLOC_FL_ flags of Linux. */
+enum pmfs_fallocate_mode {
+    PMFS_KEEP_SIZE = 0x01,  /* the range may lie past the end, which stays */
+    PMFS_PUNCH_HOLE = 0x02, /* free blocks instead; with PMFS_KEEP_SIZE only */
+    PMFS_ZERO_RANGE = 0x10, /* blocks that are there become zeros, too */
+};
+
+/*
+ * Gives a range of a file blocks of zeros where it has none, so that writing there
+ * needs no further room but what a block takes that is changed by being replaced; or
+ * makes it a hole, or zeros, as `mode` says. A whole block that is punched is free
+ * again; what a range has of other blocks is zeroed. Truncating to any size frees the
+ * blocks past the end.
+ *
+ * Cost:    three fences, for each 512 blocks or fewer; memory is written for each block
+ *          given or zeroed.
+ * Crash:   all or nothing for what lies in 512 blocks that begin at a multiple of 512
+ *          (of blocks of 4 KiB; of others, block_size / 8); beyond that front to back.
+ *          On a full filesystem, what is punched or zeroed may take smaller steps.
+ * Errors:  -EOPNOTSUPP (mode), -EISDIR, -ENODEV (no regular file), -EINVAL (no size),
+ *          -EFBIG, -ENOSPC (found out before anything changes, unless others take the
+ *          room meanwhile), -ESTALE.
+ */
+int pmfs_fallocate(struct pmfs *fs, uint64_t ino, unsigned mode, uint64_t offset,
+                   uint64_t size);
+
+enum pmfs_seek { PMFS_SEEK_DATA, PMFS_SEEK_HOLE };
+
+/*
+ * Finds the first byte from `offset` on that is in a block, or in a hole. There is a
+ * hole at the end of every file.
+ *
+ * Cost:    no fence. Holes are skipped by what a node spans.
+ * Errors:  -ENXIO (at or past the end; or no more data), -EISDIR, -EINVAL (no regular
+ *          file), -ESTALE.
+ */
+int pmfs_seek(struct pmfs *fs, uint64_t ino, uint64_t offset, enum pmfs_seek whence,
+              uint64_t *found);
+
+/*
+ * Copies a range between two files, or inside one; `*done` is how much it did: up to
+ * the end of the data or hole that it begins in, and 1 MiB of data. 0: nothing is left
+ * to read. Whole blocks of a hole stay a hole.
+ *
+ * Cost:    three fences.
+ * Crash:   all of `*done` or nothing, as pmfs_write().
+ * Errors:  as pmfs_write(); -EINVAL (ranges of one file that overlap).
+ */
+int pmfs_copy_range(struct pmfs *fs, uint64_t from, uint64_t from_offset, uint64_t to,
+                    uint64_t to_offset, uint64_t size, uint64_t *done);
+
 /* ---- Directories --------------------------------------------------------------- */
 
 struct pmfs_dirent {

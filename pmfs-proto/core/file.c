@@ -1,48 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * file.c - what is in a file, and the attributes of inodes.
- *
- * Bytes past the end of a file, in its last block, may be anything: whoever raises the
- * size zeroes those that it takes in. No block lies past the last one (but of a
- * truncation that is not over).
- */
+/* file.c - reading and writing. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pmfs-proto/core/map.h"
+#include "pmfs-proto/core/file.h"
 #include "pmfs-proto/core/orphan.h"
 
 /* ---- Reading ------------------------------------------------------------------- */
 
-/* Part of one block. */
-struct piece {
-    uint64_t index; /* of the block */
-    uint32_t at;    /* bytes into it */
-    uint32_t size;
-};
-
-static struct piece piece_at(const struct pmfs *fs, uint64_t offset, uint64_t size)
-{
-    uint32_t at = (uint32_t)(offset & (fs->block_size - 1));
-    uint64_t room = fs->block_size - at;
-
-    return (struct piece){
-        .index = offset >> fs->block_shift,
-        .at = at,
-        .size = (uint32_t)(size < room ? size : room),
-    };
-}
-
-static int check_readable(const struct inode *inode)
+int file_check(const struct inode *inode)
 {
     if (inode->type == S_IFREG)
         return 0;
     return is_directory(inode) ? -EISDIR : -EINVAL;
 }
 
-/* How many bytes there are to read. */
-static uint64_t readable(const struct inode *inode, uint64_t offset, uint64_t size)
+uint64_t file_readable(const struct inode *inode, uint64_t offset, uint64_t size)
 {
     uint64_t end = inode->place.pm->size;
 
@@ -51,8 +25,8 @@ static uint64_t readable(const struct inode *inode, uint64_t offset, uint64_t si
     return size < end - offset ? size : end - offset;
 }
 
-static int copy_out(struct pmfs *fs, const struct inode *inode, uint64_t offset,
-                    uint8_t *buffer, uint64_t size)
+int file_copy_out(struct pmfs *fs, const struct inode *inode, uint64_t offset,
+                  uint8_t *buffer, uint64_t size)
 {
     struct map map;
     int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
@@ -82,10 +56,10 @@ int pmfs_read(struct pmfs *fs, uint64_t ino, uint64_t offset, void *buffer, size
 
     if (rc < 0)
         return rc;
-    rc = check_readable(inode);
+    rc = file_check(inode);
     if (rc == 0) {
-        count = readable(inode, offset, size);
-        rc = copy_out(fs, inode, offset, buffer, count);
+        count = file_readable(inode, offset, size);
+        rc = file_copy_out(fs, inode, offset, buffer, count);
     }
     inode_put(inode);
     if (rc == 0)
@@ -108,7 +82,7 @@ int pmfs_readlink(struct pmfs *fs, uint64_t ino, char *target, size_t size)
     else if (count >= size)
         rc = -ERANGE;
     else
-        rc = copy_out(fs, inode, 0, (uint8_t *)target, count);
+        rc = file_copy_out(fs, inode, 0, (uint8_t *)target, count);
     inode_put(inode);
     if (rc == 0)
         target[count] = 0;
@@ -165,10 +139,10 @@ int pmfs_read_in_place(struct pmfs *fs, uint64_t ino, uint64_t offset, size_t si
     if (rc < 0)
         return rc;
 
-    uint64_t wanted = readable(inode, offset, size);
+    uint64_t wanted = file_readable(inode, offset, size);
     uint64_t pieces_max = (wanted >> fs->block_shift) + 2;
 
-    rc = check_readable(inode);
+    rc = file_check(inode);
     if (rc == 0 && pieces_max > PIECES_ON_STACK) {
         list = malloc(pieces_max * sizeof(*list));
         if (!list)
@@ -186,21 +160,6 @@ int pmfs_read_in_place(struct pmfs *fs, uint64_t ino, uint64_t offset, size_t si
 
 /* ---- Writing ------------------------------------------------------------------- */
 
-/* A change of a file's content, in the making. */
-struct change {
-    struct pmfs *fs;
-    struct inode *inode;
-    struct minl2r_tx *tx;
-    struct map map;
-    struct inode_head head; /* as it will be */
-    bool in_place;          /* something changes that is logged, besides the head */
-};
-
-static int change_error(const struct change *change, int rc)
-{
-    return fs_library_error(rc, "data", change->inode->place.ino);
-}
-
 /* Where the last block of the file has room past the end, or NULL if there is none. */
 static int find_tail(struct change *change, const uint8_t **tail)
 {
@@ -215,11 +174,7 @@ static int find_tail(struct change *change, const uint8_t **tail)
     return rc;
 }
 
-/*
- * Makes the bytes from the old end up to `offset`, and of the block there only, zeros.
- * Nobody can read them before the size says so: they need no log.
- */
-static int zero_gap(struct change *change, uint64_t offset)
+int change_zero_gap(struct change *change, uint64_t offset)
 {
     uint64_t end = change->inode->place.pm->size;
     struct piece gap = piece_at(change->fs, end, offset > end ? offset - end : 0);
@@ -237,7 +192,7 @@ static int zero_gap(struct change *change, uint64_t offset)
 
 /*
  * Writes the part of the new bytes that lies past the end of the file but in a block
- * that it has: as in zero_gap(), no log is needed.
+ * that it has: as in change_zero_gap(), no log is needed.
  */
 static int write_tail(struct change *change, uint64_t offset, const uint8_t *bytes,
                       uint64_t size, uint32_t *written)
@@ -281,8 +236,7 @@ static int write_blocks(struct change *change, uint64_t offset, const uint8_t *b
     return rc;
 }
 
-/* Queues size and times, as cheaply as the rest of the change allows. */
-static int set_size_and_times(struct change *change)
+int change_set_head(struct change *change)
 {
     const struct pm_inode *pm = change->inode->place.pm;
     const struct inode_head *head = &change->head;
@@ -299,12 +253,33 @@ static int set_size_and_times(struct change *change)
     return rc;
 }
 
-static int queue_write(struct change *change, uint64_t offset, const uint8_t *bytes,
-                       uint64_t size)
+int change_free(struct change *change, uint64_t first, uint64_t end)
+{
+    uint64_t freed = 0;
+    int rc = map_free(&change->map, change->tx, first, end, &freed);
+
+    change->head.blocks -= freed < change->head.blocks ? freed : change->head.blocks;
+    change->in_place = true;
+    return rc;
+}
+
+int change_set_flags(struct change *change, uint32_t flags)
+{
+    const struct pm_inode *pm = change->inode->place.pm;
+
+    if (flags == pm->flags)
+        return 0;
+    change->in_place = true;
+    return change_error(change,
+                        minl2r_tx_write(change->tx, &pm->flags, &flags, sizeof(flags)));
+}
+
+int change_write(struct change *change, uint64_t offset, const uint8_t *bytes,
+                 uint64_t size)
 {
     uint64_t end = offset + size;
     uint32_t written;
-    int rc = zero_gap(change, offset);
+    int rc = change_zero_gap(change, offset);
 
     if (rc == 0)
         rc = write_tail(change, offset, bytes, size, &written);
@@ -320,10 +295,10 @@ static int queue_write(struct change *change, uint64_t offset, const uint8_t *by
     change->head.blocks += change->map.added;
     if (change->head.size < end)
         change->head.size = end;
-    return set_size_and_times(change);
+    return change_set_head(change);
 }
 
-static int change_begin(struct change *change, struct pmfs *fs, struct inode *inode)
+int change_begin(struct change *change, struct pmfs *fs, struct inode *inode)
 {
     int64_t now = fs_now_ns();
     int rc;
@@ -359,12 +334,10 @@ static int write_locked(struct pmfs *fs, struct inode *inode, uint64_t offset,
     rc = change_begin(&change, fs, inode);
     if (rc < 0)
         return rc;
-    return fs_end(change.tx, queue_write(&change, offset, bytes, size));
+    return fs_end(change.tx, change_write(&change, offset, bytes, size));
 }
 
-/* A smaller size to try: to the end of a block, and less than `size`, which is more
- * than one. */
-static size_t smaller(const struct pmfs *fs, uint64_t offset, size_t size)
+size_t file_smaller(const struct pmfs *fs, uint64_t offset, size_t size)
 {
     uint64_t block_mask = fs->block_size - 1;
     uint64_t end = (offset + size / 2) & ~block_mask;
@@ -384,7 +357,7 @@ static int write_what_fits(struct pmfs *fs, struct inode *inode, uint64_t offset
 
     while (rc == -ENOSPC && size > fs->block_size && offset < file_size &&
            size <= file_size - offset) {
-        size = smaller(fs, offset, size);
+        size = file_smaller(fs, offset, size);
         rc = write_locked(fs, inode, offset, bytes, size);
     }
     if (rc == 0)
@@ -402,172 +375,9 @@ int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffe
         return rc;
     if (flags & PMFS_APPEND)
         offset = inode->place.pm->size;
-    rc = check_readable(inode);
+    rc = file_check(inode);
     if (rc == 0)
         rc = write_what_fits(fs, inode, offset, buffer, size, done);
-    inode_put(inode);
-    return rc;
-}
-
-/* ---- Attributes ---------------------------------------------------------------- */
-
-int pmfs_getattr(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr)
-{
-    struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_READ, &inode);
-
-    if (rc < 0)
-        return rc;
-    inode_attr(fs, inode, attr);
-    inode_put(inode);
-    return 0;
-}
-
-#define SET_ALL ((PMFS_SET_MTIME_NOW << 1) - 1)
-#define SET_TIMES                                                                      \
-    (PMFS_SET_ATIME | PMFS_SET_MTIME | PMFS_SET_CTIME | PMFS_SET_ATIME_NOW |           \
-     PMFS_SET_MTIME_NOW)
-
-static int check_set(const struct inode *inode, const struct pmfs_attr *values,
-                     unsigned mask)
-{
-    if (mask & ~(unsigned)SET_ALL)
-        return -EINVAL;
-    if (!(mask & PMFS_SET_SIZE))
-        return 0;
-    if (inode->type != S_IFREG)
-        return is_directory(inode) ? -EISDIR : -EINVAL;
-    return values->size > PMFS_FILE_SIZE_MAX ? -EFBIG : 0;
-}
-
-/* Queues a new size, its blocks included where one transaction is enough for them. */
-static int set_size(struct change *change, uint64_t size, bool *cut_pending)
-{
-    struct pmfs *fs = change->fs;
-    uint64_t old_size = change->head.size;
-    uint64_t first = blocks_of(fs, size);
-    uint64_t freed = 0;
-    bool done;
-    int rc;
-
-    change->head.size = size;
-    if (size > old_size)
-        return zero_gap(change, size);
-    if (first >= blocks_of(fs, old_size))
-        return 0;
-    change->in_place = true;
-    if (!map_cut_is_small(&change->map, first, blocks_of(fs, old_size))) {
-        *cut_pending = true;
-        if (change->inode->state == PM_STATE_ORPHAN)
-            return 0; /* mounting frees all of it */
-        return inode_set_state(change->tx, change->inode, PM_STATE_TRUNCATE);
-    }
-    rc = map_cut(&change->map, change->tx, first, &freed, &done);
-    change->head.blocks -= freed < change->head.blocks ? freed : change->head.blocks;
-    return rc;
-}
-
-/* The new times of an inode: fills the head, and answers with the access time. */
-static int64_t set_times(struct change *change, const struct pmfs_attr *values,
-                         unsigned mask)
-{
-    int64_t now = change->head.ctime_ns;
-
-    if (mask & PMFS_SET_MTIME)
-        change->head.mtime_ns = values->mtime_ns;
-    else if (!(mask & (PMFS_SET_MTIME_NOW | PMFS_SET_SIZE)))
-        change->head.mtime_ns = change->inode->place.pm->mtime_ns;
-    if (mask & PMFS_SET_CTIME)
-        change->head.ctime_ns = values->ctime_ns;
-    if (mask & PMFS_SET_ATIME)
-        return values->atime_ns;
-    return mask & PMFS_SET_ATIME_NOW ? now : change->inode->place.pm->atime_ns;
-}
-
-static int set_mode(struct change *change, uint32_t mode)
-{
-    const uint32_t *field = &change->inode->place.pm->mode;
-    uint32_t value = (*field & (uint32_t)S_IFMT) | (mode & 07777);
-
-    return change_error(change,
-                        minl2r_tx_write(change->tx, field, &value, sizeof(value)));
-}
-
-static int set_owner(struct change *change, const struct pmfs_attr *values,
-                     unsigned mask)
-{
-    const struct pm_inode *pm = change->inode->place.pm;
-    /* Both in one word. */
-    const uint32_t owner[2] = {
-        mask & PMFS_SET_UID ? values->uid : pm->uid,
-        mask & PMFS_SET_GID ? values->gid : pm->gid,
-    };
-
-    return change_error(change,
-                        minl2r_tx_write(change->tx, &pm->uid, owner, sizeof(owner)));
-}
-
-static int set_atime(struct change *change, int64_t atime_ns)
-{
-    return change_error(change,
-                        minl2r_tx_write(change->tx, &change->inode->place.pm->atime_ns,
-                                        &atime_ns, sizeof(atime_ns)));
-}
-
-static int queue_set(struct change *change, const struct pmfs_attr *values,
-                     unsigned mask, bool *cut_pending)
-{
-    unsigned owner = mask & (PMFS_SET_UID | PMFS_SET_GID);
-    bool one_word = !(mask & SET_TIMES) && (!!(mask & PMFS_SET_MODE) + !!owner +
-                                            !!(mask & PMFS_SET_SIZE)) == 1;
-    int64_t atime_ns = set_times(change, values, mask);
-    int rc = 0;
-
-    change->in_place = !one_word;
-    if (mask & PMFS_SET_SIZE)
-        rc = set_size(change, values->size, cut_pending);
-    if (rc == 0 && mask & PMFS_SET_MODE)
-        rc = set_mode(change, values->mode);
-    if (rc == 0 && owner)
-        rc = set_owner(change, values, mask);
-    if (rc == 0 && mask & (PMFS_SET_ATIME | PMFS_SET_ATIME_NOW))
-        rc = set_atime(change, atime_ns);
-    return rc < 0 ? rc : set_size_and_times(change);
-}
-
-static int set_locked(struct pmfs *fs, struct inode *inode,
-                      const struct pmfs_attr *values, unsigned mask)
-{
-    bool cut_pending = false;
-    struct change change;
-    int rc = check_set(inode, values, mask);
-
-    if (rc == 0)
-        rc = change_begin(&change, fs, inode);
-    if (rc < 0)
-        return rc;
-    rc = fs_end(change.tx, queue_set(&change, values, mask, &cut_pending));
-    if (rc < 0 || !cut_pending)
-        return rc;
-    /* It is done; what is left of the blocks goes now, or before the next change. */
-    inode->cut_pending = true;
-    if (inode->state == PM_STATE_USED)
-        inode_state_changed(inode, PM_STATE_TRUNCATE);
-    rc = orphan_finish_truncate(fs, inode);
-    return rc == -EIO ? rc : 0;
-}
-
-int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
-                 unsigned mask, struct pmfs_attr *attr)
-{
-    struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_WRITE, &inode);
-
-    if (rc < 0)
-        return rc;
-    rc = set_locked(fs, inode, values, mask);
-    if (rc == 0 && attr)
-        inode_attr(fs, inode, attr);
     inode_put(inode);
     return rc;
 }

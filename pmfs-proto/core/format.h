@@ -29,7 +29,7 @@ struct pm_map {
 _Static_assert(sizeof(struct pm_map) == 16, "PMFS_FORMAT.md: pm_map");
 
 #define PM_FS_MAGIC "pmfs\r\n\032"
-#define PM_FS_FORMAT 1u
+#define PM_FS_FORMAT 2u
 
 struct pm_fs {
     uint8_t magic[8];           /* PM_FS_MAGIC, written last */
@@ -81,7 +81,7 @@ struct pm_inode {
     uint64_t parent;     /* of directories: the inode number of the parent */
     uint64_t xattr;      /* block of extended attributes; 0: none (format 1: always) */
     uint32_t generation; /* counts how often the number was used; stays when freed */
-    uint32_t flags;      /* format 1: 0 */
+    uint32_t flags;      /* enum pm_inode_flags; format 1: 0 */
     uint64_t reserved0[2];
     uint64_t reserved1[16];
 };
@@ -90,6 +90,11 @@ _Static_assert(offsetof(struct pm_inode, uid) == 56, "PMFS_FORMAT.md: pm_inode")
 _Static_assert(offsetof(struct pm_inode, atime_ns) == 64, "PMFS_FORMAT.md: pm_inode");
 _Static_assert(offsetof(struct pm_inode, reserved1) == 128, "PMFS_FORMAT.md: pm_inode");
 _Static_assert(sizeof(struct pm_inode) == PM_INODE_SIZE, "PMFS_FORMAT.md: pm_inode");
+
+enum pm_inode_flags {
+    /* Of a file: blocks of zeros may lie past its end. */
+    PM_INODE_BLOCKS_PAST_END = 1,
+};
 
 /* What is written when an inode is made; the rest keeps whatever it was. */
 #define PM_INODE_USED_SIZE offsetof(struct pm_inode, reserved1)

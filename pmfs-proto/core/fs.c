@@ -204,6 +204,22 @@ static int check_super(const struct pmfs *fs)
     return 0;
 }
 
+/* A pool of an older format is one of this, without what is new. */
+static int upgrade(struct pmfs *fs)
+{
+    const uint32_t format = PM_FS_FORMAT;
+    struct minl2r_tx *tx;
+    int rc;
+
+    if (fs->pm->format == format)
+        return 0;
+    rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "upgrade", 0);
+    if (rc < 0)
+        return rc;
+    rc = minl2r_tx_write(tx, &fs->pm->format, &format, sizeof(format));
+    return fs_end(tx, fs_library_error(rc, "upgrade", 0));
+}
+
 int fs_open_super(struct pmfs *fs, struct minl2r_pool *pool)
 {
     int rc = init_geometry(fs, pool);
@@ -234,7 +250,9 @@ int fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *options
     if (rc < 0)
         goto detach_table;
     pthread_mutex_init(&fs->rename_lock, NULL);
-    rc = orphan_recover(fs);
+    rc = upgrade(fs);
+    if (rc == 0)
+        rc = orphan_recover(fs);
     if (rc < 0)
         goto detach_cache;
     *result = fs;

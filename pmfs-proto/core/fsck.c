@@ -417,7 +417,8 @@ static void check_blocks(struct fsck *fsck, const struct walk *walk,
     if (walk->blocks != pm->blocks)
         report(fsck, "inode %" PRIu64 ": has %" PRIu64 " blocks, and counts %" PRIu64,
                walk->ino, walk->blocks, pm->blocks);
-    if (walk->beyond && state == PM_STATE_USED)
+    if (walk->beyond && state == PM_STATE_USED &&
+        !(pm->flags & PM_INODE_BLOCKS_PAST_END))
         report(fsck, "inode %" PRIu64 ": %" PRIu64 " blocks past its end", walk->ino,
                walk->beyond);
     if (!S_ISREG(pm->mode) && state == PM_STATE_USED && walk->data < walk->limit)

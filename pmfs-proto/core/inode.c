@@ -458,7 +458,8 @@ static const char *bad_field(const struct pmfs *fs, uint64_t ino,
     if (ino == PM_ROOT_INO &&
         ((pm->mode & S_IFMT) != S_IFDIR || pm->parent != PM_ROOT_INO || !pm->nlink))
         return "role as the root";
-    if (pm->flags || pm->xattr)
+    if (pm->xattr ||
+        pm->flags & ~(uint32_t)(S_ISREG(pm->mode) ? PM_INODE_BLOCKS_PAST_END : 0))
         return "flags";
     return NULL;
 }
@@ -494,6 +495,15 @@ void inode_attr(const struct pmfs *fs, const struct inode *inode,
         .ctime_ns = pm->ctime_ns,
         .btime_ns = pm->btime_ns,
     };
+}
+
+uint64_t inode_blocks_end(const struct pmfs *fs, const struct inode *inode)
+{
+    const struct pm_inode *pm = inode->place.pm;
+
+    if (pm->flags & PM_INODE_BLOCKS_PAST_END)
+        return (uint64_t)1 << (fs->map_shift * pm->map.height);
+    return blocks_of(fs, pm->size);
 }
 
 /* ---- Changing one -------------------------------------------------------------- */

@@ -96,6 +96,10 @@ static inline struct inode_head inode_head(const struct inode *inode)
     return (struct inode_head){pm->size, pm->mtime_ns, pm->ctime_ns, pm->blocks};
 }
 
+/* The index behind the last block that the inode may have, but for a truncation that is
+ * not over. */
+uint64_t inode_blocks_end(const struct pmfs *fs, const struct inode *inode);
+
 /* Queue changes of single fields. */
 int inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
                    struct inode_head head);

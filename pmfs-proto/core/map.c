@@ -251,7 +251,7 @@ int map_insert(struct map *map, struct minl2r_tx *tx, uint64_t index, void *writ
         rc = map_slot(map, tx, index, &slot);
     if (rc != 0)
         return rc;
-    if (*slot)
+    if (map->height ? *slot : map->root)
         return fs_error(
             EUCLEAN, "inode %" PRIu64 ": block map: block %" PRIu64 " is there already",
             map->ino, index);
@@ -262,184 +262,168 @@ int map_insert(struct map *map, struct minl2r_tx *tx, uint64_t index, void *writ
     return set_slot(map, tx, 1, map->height ? slot_number(map, index, 1) : 0, offset);
 }
 
-/* ---- Cutting ------------------------------------------------------------------- */
+/* ---- Looking for blocks and holes ---------------------------------------------- */
 
-/*
- * The rightmost path to something at or after `first`. Of the node at `level`, the
- * slots from `low` on are after `first` at least in part; `last` is the rightmost of
- * them that is not 0. The path ends at the level `end`, where it reaches a lowest node
- * or nothing is left.
- */
-struct cut {
-    struct map *map;
-    struct minl2r_tx *tx;
-    uint64_t freed; /* blocks */
-    uint32_t end;
-    bool left[MAP_HEIGHT_MAX + 1]; /* something is left between `low` and `last` */
-    uint32_t low[MAP_HEIGHT_MAX + 1];
-    uint32_t last[MAP_HEIGHT_MAX + 1];
-    uint64_t offset[MAP_HEIGHT_MAX + 1]; /* of the node */
-};
-
-static bool last_used(const uint64_t *node, uint32_t low, uint32_t end, uint32_t *last)
+uint64_t map_end(const struct map *map)
 {
-    for (uint32_t i = end; i > low; i--) {
-        if (node[i - 1]) {
-            *last = i - 1;
-            return true;
+    return (uint64_t)1 << (map->fs->map_shift * map->height);
+}
+
+uint64_t map_node_end(const struct map *map, uint64_t index)
+{
+    return (node_number(map, index, 1) + 1) << map->fs->map_shift;
+}
+
+/* Where the hole ends that find_slot() has met at `index`: with the missing node. */
+static uint64_t missing_end(const struct map *map, uint64_t index)
+{
+    if (!covers(map, index))
+        return UINT64_MAX;
+
+    uint32_t level = map->path_low - 1;
+
+    return (node_number(map, index, level) + 1) << (map->fs->map_shift * level);
+}
+
+int map_next(struct map *map, uint64_t index, uint64_t end, enum map_wanted wanted,
+             uint64_t *found)
+{
+    while (index < end) {
+        const uint64_t *slot;
+        int rc = find_slot(map, index, &slot);
+
+        if (rc < 0)
+            return rc;
+        if ((slot && *slot) == (wanted == MAP_BLOCK))
+            break;
+        index = slot ? index + 1 : missing_end(map, index);
+    }
+    *found = index < end ? index : end;
+    return 0;
+}
+
+/* ---- Freeing ------------------------------------------------------------------- */
+
+static int free_run(struct map *map, struct minl2r_tx *tx, uint64_t offset,
+                    uint64_t count, uint64_t *freed)
+{
+    if (!fs_block(map->fs, offset))
+        return bad_pointer(map, offset);
+    *freed += count;
+    return library_error(map, minl2r_tx_free(tx, offset, count));
+}
+
+/* Frees what the slots from `low` to `high` name, neighbours together. */
+static int free_data(struct map *map, struct minl2r_tx *tx, uint32_t low, uint32_t high,
+                     uint64_t *freed)
+{
+    const uint64_t *node = map->path[1];
+    uint64_t run = 0, count = 0;
+    int rc = 0;
+
+    for (uint32_t i = low; i < high && rc == 0; i++) {
+        if (!node[i])
+            continue;
+        if (count && node[i] == run + (count << map->fs->block_shift)) {
+            count++;
+            continue;
         }
+        if (count)
+            rc = free_run(map, tx, run, count, freed);
+        run = node[i];
+        count = 1;
+    }
+    return rc == 0 && count ? free_run(map, tx, run, count, freed) : rc;
+}
+
+/* Does a node name something outside the slots from `low` to `high`? */
+static bool has_others(const struct map *map, uint32_t level, uint32_t low,
+                       uint32_t high)
+{
+    const uint64_t *node = map->path[level];
+
+    for (uint32_t i = 0; i < slots_per_node(map); i++) {
+        if (node[i] && (i < low || i >= high))
+            return true;
     }
     return false;
 }
 
-static int cut_find(struct cut *cut, uint64_t first)
+/* Clears the slots from `low` to `high` of a node that stays, but no empty ones at
+ * either end. */
+static int clear_slots(struct map *map, struct minl2r_tx *tx, uint32_t level,
+                       uint32_t low, uint32_t high)
 {
-    struct map *map = cut->map;
-    uint32_t level = map->height;
-    uint64_t offset = map->root;
-    bool on_edge = true; /* `first` lies below this node */
+    const uint64_t *node = map->path[level];
 
-    for (;;) {
-        const uint64_t *node;
-        uint32_t low = on_edge ? slot_number(map, first, level) : 0;
-        uint32_t ignored;
-        int rc = node_at(map, offset, &node);
-
-        if (rc < 0)
-            return rc;
-        map->path[level] = node;
-        map->added_node[level] = NULL;
-        cut->offset[level] = offset;
-        cut->low[level] = low;
-        cut->end = level;
-        cut->left[level] = false;
-        if (!last_used(node, low, slots_per_node(map), &cut->last[level]) || level == 1)
-            return 0;
-        cut->left[level] = last_used(node, low, cut->last[level], &ignored);
-        on_edge = on_edge && cut->last[level] == low;
-        offset = node[cut->last[level]];
-        level--;
-    }
-}
-
-static int cut_free(struct cut *cut, uint64_t offset, uint64_t count)
-{
-    if (!fs_block(cut->map->fs, offset))
-        return bad_pointer(cut->map, offset);
-    cut->freed += count;
-    return library_error(cut->map, minl2r_tx_free(cut->tx, offset, count));
-}
-
-/* Frees what a lowest node names from `low` on, neighbours together. */
-static int cut_free_data(struct cut *cut)
-{
-    const uint64_t *node = cut->map->path[1];
-    uint64_t run = 0, count = 0;
-
-    for (uint32_t i = cut->low[1]; i < slots_per_node(cut->map); i++) {
-        if (!node[i])
-            continue;
-        if (count && node[i] == run + (count << cut->map->fs->block_shift)) {
-            count++;
-            continue;
-        }
-        if (count) {
-            int rc = cut_free(cut, run, count);
-
-            if (rc < 0)
-                return rc;
-        }
-        run = node[i];
-        count = 1;
-    }
-    return count ? cut_free(cut, run, count) : 0;
-}
-
-/* Frees the node where the path ends, and those above it that it leaves empty. */
-static int cut_free_nodes(struct cut *cut)
-{
-    struct map *map = cut->map;
-    uint32_t ignored;
-
-    for (uint32_t level = cut->end;; level++) {
-        int rc = cut_free(cut, cut->offset[level], 1);
-
-        if (rc < 0)
-            return rc;
-        if (level == map->height) {
-            map->root = 0;
-            map->height = 0;
-            return set_pm_map(map, cut->tx);
-        }
-        const uint64_t *parent = map->path[level + 1];
-        uint32_t number = cut->last[level + 1];
-
-        if (last_used(parent, 0, number, &ignored))
-            return set_slot(map, cut->tx, level + 1, number, 0);
-    }
-}
-
-/* Clears the slots from `low` on of a lowest node that stays. */
-static int cut_clear_slots(struct cut *cut)
-{
-    const uint64_t *node = cut->map->path[1];
-    uint32_t low = cut->low[1];
-    uint32_t last;
-
-    if (!last_used(node, low, slots_per_node(cut->map), &last))
+    while (low < high && !node[high - 1])
+        high--;
+    while (low < high && !node[low])
+        low++;
+    if (low == high)
         return 0;
-    return library_error(cut->map, minl2r_tx_zero(cut->tx, &node[low],
-                                                  (last + 1 - low) * sizeof(*node)));
+    return library_error(map,
+                         minl2r_tx_zero(tx, &node[low], (high - low) * sizeof(*node)));
 }
 
-static int cut_root(struct cut *cut)
+static int clear_root(struct map *map, struct minl2r_tx *tx)
 {
-    int rc = cut_free(cut, cut->map->root, 1);
+    map->root = 0;
+    map->height = 0;
+    return set_pm_map(map, tx);
+}
 
-    if (rc < 0)
+/* Frees a lowest node, all of whose slots are to go, and those above it that it leaves
+ * empty. */
+static int free_nodes(struct map *map, struct minl2r_tx *tx, uint64_t index,
+                      uint64_t *freed)
+{
+    for (uint32_t level = 1;; level++) {
+        uint64_t offset = minl2r_offset(map->fs->pool, map->path[level]);
+        int rc = free_run(map, tx, offset, 1, freed);
+
+        if (rc < 0)
+            return rc;
+        if (level == map->height)
+            return clear_root(map, tx);
+
+        uint32_t number = slot_number(map, index, level + 1);
+
+        if (has_others(map, level + 1, number, number + 1))
+            return clear_slots(map, tx, level + 1, number, number + 1);
+    }
+}
+
+int map_free(struct map *map, struct minl2r_tx *tx, uint64_t first, uint64_t end,
+             uint64_t *freed)
+{
+    const uint64_t *slot;
+    int rc = find_slot(map, first, &slot);
+
+    if (end > map_end(map))
+        end = map_end(map);
+    if (rc < 0 || !slot || first >= end)
         return rc;
-    cut->map->root = 0;
-    return set_pm_map(cut->map, cut->tx);
-}
-
-static bool cut_is_done(const struct cut *cut)
-{
-    bool left = false;
-
-    for (uint32_t level = cut->end; level <= cut->map->height; level++)
-        left = left || cut->left[level];
-    return !left;
-}
-
-int map_cut(struct map *map, struct minl2r_tx *tx, uint64_t first, uint64_t *freed,
-            bool *done)
-{
-    struct cut cut = {.map = map, .tx = tx};
-    int rc;
-
-    *done = true;
-    if (!map->root || !covers(map, first))
-        return 0;
     if (map->height == 0) {
-        rc = cut_root(&cut);
-        *freed += cut.freed;
-        return rc;
+        if (!map->root)
+            return 0;
+        rc = free_run(map, tx, map->root, 1, freed);
+        return rc < 0 ? rc : clear_root(map, tx);
     }
-    rc = cut_find(&cut, first);
+    assert(map_is_one_node(map, first, end));
+
+    uint32_t low = slot_number(map, first, 1);
+    uint32_t high = slot_number(map, end - 1, 1) + 1;
+
+    rc = free_data(map, tx, low, high, freed);
     if (rc < 0)
         return rc;
-    *done = cut_is_done(&cut);
-    if (cut.end == 1)
-        rc = cut_free_data(&cut);
-    if (rc == 0 && cut.low[cut.end] == 0)
-        rc = cut_free_nodes(&cut);
-    else if (rc == 0 && cut.end == 1)
-        rc = cut_clear_slots(&cut);
-    *freed += cut.freed;
-    return rc;
+    if (has_others(map, 1, low, high))
+        return clear_slots(map, tx, 1, low, high);
+    return free_nodes(map, tx, first, freed);
 }
 
-bool map_cut_is_small(const struct map *map, uint64_t first, uint64_t end)
+bool map_is_one_node(const struct map *map, uint64_t first, uint64_t end)
 {
     return map->height <= 1 || first >= end ||
            node_number(map, first, 1) == node_number(map, end - 1, 1);

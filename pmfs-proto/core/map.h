@@ -53,16 +53,27 @@ int map_slot(struct map *map, struct minl2r_tx *tx, uint64_t index,
  */
 int map_insert(struct map *map, struct minl2r_tx *tx, uint64_t index, void *writable);
 
-/*
- * Frees blocks from the end, down to `first`: at most those of one lowest node, and the
- * nodes that become empty. Adds to `*freed`, and says in `*done` if nothing is left
- * from `first` on. The view is of no use afterwards. One call to a transaction.
- */
-int map_cut(struct map *map, struct minl2r_tx *tx, uint64_t first, uint64_t *freed,
-            bool *done);
+/* The index behind the last one that a map of this height can have. */
+uint64_t map_end(const struct map *map);
 
-/* Does one map_cut() free all from `first` on, if the map holds `end` blocks at most?
+/* The index behind the last one of the lowest node that has `index`. */
+uint64_t map_node_end(const struct map *map, uint64_t index);
+
+/* Are all indexes from `first` to `end` of one lowest node, as far as the map reaches?
  */
-bool map_cut_is_small(const struct map *map, uint64_t first, uint64_t end);
+bool map_is_one_node(const struct map *map, uint64_t first, uint64_t end);
+
+/* The first block or hole from `index` on; `end` if there is none below. */
+enum map_wanted { MAP_BLOCK, MAP_HOLE };
+int map_next(struct map *map, uint64_t index, uint64_t end, enum map_wanted wanted,
+             uint64_t *found);
+
+/*
+ * Frees the blocks from `first` to `end`, which are of one lowest node, and the nodes
+ * that become empty. Adds to `*freed`. The view is of no use afterwards. One call to a
+ * transaction.
+ */
+int map_free(struct map *map, struct minl2r_tx *tx, uint64_t first, uint64_t end,
+             uint64_t *freed);
 
 #endif

@@ -15,9 +15,10 @@ static int cut_if_small(struct pmfs *fs, struct minl2r_tx *tx,
 
     *done = false;
     if (rc < 0 || inode->cut_pending ||
-        !map_cut_is_small(&map, 0, blocks_of(fs, head->size)))
+        !map_is_one_node(&map, 0, inode_blocks_end(fs, inode)))
         return rc;
-    rc = map_cut(&map, tx, 0, &freed, done);
+    *done = true;
+    rc = map_free(&map, tx, 0, map_node_end(&map, 0), &freed);
     head->blocks -= freed < head->blocks ? freed : head->blocks;
     return rc;
 }
@@ -57,24 +58,19 @@ void orphan_unlinked(struct pmfs *fs, struct inode *inode, enum pm_state state)
         forget_freed(fs, inode);
 }
 
-/* One transaction's worth. */
-static int cut_some(struct pmfs *fs, struct inode *inode, uint64_t first, bool *done)
+/* Queues the freeing of what one lowest node names from `first` on. */
+static int queue_cut(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
+                     uint64_t first)
 {
     struct inode_head head = inode_head(inode);
-    struct minl2r_tx *tx;
     uint64_t freed = 0;
     struct map map;
     int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
 
     if (rc == 0)
-        rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "free", inode->place.ino);
-    if (rc != 0)
-        return rc;
-    rc = map_cut(&map, tx, first, &freed, done);
+        rc = map_free(&map, tx, first, map_node_end(&map, first), &freed);
     head.blocks -= freed < head.blocks ? freed : head.blocks;
-    if (rc == 0 && freed)
-        rc = inode_set_head(tx, inode, head);
-    return fs_end(tx, rc);
+    return rc < 0 ? rc : inode_set_head(tx, inode, head);
 }
 
 static int set_state(struct pmfs *fs, struct inode *inode, enum pm_state state)
@@ -87,12 +83,21 @@ static int set_state(struct pmfs *fs, struct inode *inode, enum pm_state state)
 
 static int cut_all(struct pmfs *fs, struct inode *inode, uint64_t first)
 {
-    bool done = false;
-    int rc = 0;
+    for (;;) {
+        struct minl2r_tx *tx;
+        struct map map;
+        int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
 
-    while (rc == 0 && !done)
-        rc = cut_some(fs, inode, first, &done);
-    return rc;
+        if (rc == 0)
+            rc = map_next(&map, first, map_end(&map), MAP_BLOCK, &first);
+        if (rc < 0 || first >= map_end(&map))
+            return rc;
+        rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "free", inode->place.ino);
+        if (rc == 0)
+            rc = fs_end(tx, queue_cut(fs, tx, inode, first));
+        if (rc < 0)
+            return rc;
+    }
 }
 
 int orphan_finish_truncate(struct pmfs *fs, struct inode *inode)

@@ -14,12 +14,14 @@
 #include "pmfs-proto/fuse/ops.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "pmfs-proto/fuse/status.h"
 
@@ -382,6 +384,49 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
         fuse_reply_write(req, done);
 }
 
+_Static_assert((unsigned)PMFS_KEEP_SIZE == FALLOC_FL_KEEP_SIZE &&
+                   (unsigned)PMFS_PUNCH_HOLE == FALLOC_FL_PUNCH_HOLE &&
+                   (unsigned)PMFS_ZERO_RANGE == FALLOC_FL_ZERO_RANGE,
+               "modes are passed on");
+
+static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset,
+                         off_t size, struct fuse_file_info *fi)
+{
+    (void)fi;
+    reply_result(req, pmfs_fallocate(fs_of(req), ino, (unsigned)mode, (uint64_t)offset,
+                                     (uint64_t)size));
+}
+
+static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
+                     struct fuse_file_info *fi)
+{
+    enum pmfs_seek seek = whence == SEEK_DATA ? PMFS_SEEK_DATA : PMFS_SEEK_HOLE;
+    uint64_t found;
+    int error = pmfs_seek(fs_of(req), ino, (uint64_t)offset, seek, &found);
+
+    (void)fi;
+    if (error < 0)
+        reply_result(req, error);
+    else
+        fuse_reply_lseek(req, (off_t)found);
+}
+
+static void op_copy_file_range(fuse_req_t req, fuse_ino_t from, off_t from_offset,
+                               struct fuse_file_info *from_fi, fuse_ino_t to,
+                               off_t to_offset, struct fuse_file_info *to_fi,
+                               size_t size, int flags)
+{
+    uint64_t done;
+    int error = pmfs_copy_range(fs_of(req), from, (uint64_t)from_offset, to,
+                                (uint64_t)to_offset, size, &done);
+
+    (void)from_fi, (void)to_fi, (void)flags;
+    if (error < 0)
+        reply_result(req, error);
+    else
+        fuse_reply_write(req, done);
+}
+
 /* ---- Directories ------------------------------------------------------------- */
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -515,6 +560,9 @@ const struct fuse_lowlevel_ops ops = {
     .opendir = op_opendir,
     .read = op_read,
     .write = op_write,
+    .fallocate = op_fallocate,
+    .lseek = op_lseek,
+    .copy_file_range = op_copy_file_range,
     .readdir = op_readdir,
     .readdirplus = op_readdirplus,
     .statfs = op_statfs,

@@ -234,6 +234,89 @@ static void concurrent_appends_do_not_overwrite_each_other(void **state)
         assert_int_equal(counts[i], APPEND_COUNT);
 }
 
+/* ---- Holes --------------------------------------------------------------------- */
+
+#define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
+
+static void fallocate_gives_punches_and_zeroes(void **state)
+{
+    static char content[20000];
+    struct mount_fixture *f = *state;
+    int fd = open_new(in_mount(f, "file"));
+
+    fill_pattern(content, sizeof(content), 1);
+    assert_int_equal(write(fd, content, sizeof(content)), sizeof(content));
+    assert_success(fallocate(fd, PUNCH, 5000, 10000));
+    memset(content + 5000, 0, 10000);
+    assert_file_holds(in_mount(f, "file"), content, sizeof(content));
+    assert_int_equal(stat_of(in_mount(f, "file")).st_blocks, (5 - 1 + 1) * 8);
+    assert_success(fallocate(fd, FALLOC_FL_ZERO_RANGE, 100, 200));
+    memset(content + 100, 0, 200);
+    assert_success(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 100000));
+    assert_int_equal(stat_of(in_mount(f, "file")).st_size, sizeof(content));
+    assert_int_equal(stat_of(in_mount(f, "file")).st_blocks, (25 + 1) * 8);
+    assert_success(posix_fallocate(fd, 0, 30000) == 0 ? 0 : -1);
+    assert_int_equal(stat_of(in_mount(f, "file")).st_size, 30000);
+    assert_errno(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, 4096), EOPNOTSUPP);
+    assert_errno(fallocate(fd, 0, 0, (off_t)1 << 43), ENOSPC);
+    assert_success(ftruncate(fd, sizeof(content)));
+    close(fd);
+    remount(f);
+    assert_file_holds(in_mount(f, "file"), content, sizeof(content));
+}
+
+static void seeking_finds_data_and_holes(void **state)
+{
+    struct mount_fixture *f = *state;
+    int fd = open_new(in_mount(f, "file"));
+
+    assert_int_equal(pwrite(fd, "data", 4, (off_t)1 << 40), 4);
+    assert_int_equal(lseek(fd, 0, SEEK_DATA), (off_t)1 << 40);
+    assert_int_equal(lseek(fd, 0, SEEK_HOLE), 0);
+    assert_int_equal(lseek(fd, (off_t)1 << 40, SEEK_HOLE), ((off_t)1 << 40) + 4);
+    assert_errno((int)lseek(fd, ((off_t)1 << 40) + 4, SEEK_DATA), ENXIO);
+    assert_errno((int)lseek(fd, ((off_t)1 << 40) + 4, SEEK_HOLE), ENXIO);
+    close(fd);
+}
+
+static void copying_a_sparse_file_keeps_its_holes(void **state)
+{
+    struct mount_fixture *f = *state;
+    char path[PATH_MAX];
+    int fd = open_new(in_mount(f, "file"));
+
+    for (off_t offset = 1000; offset < (off_t)1 << 40; offset *= 9)
+        assert_int_equal(pwrite(fd, "data", 4, offset), 4);
+    close(fd);
+    snprintf(path, sizeof(path), "%s", in_mount(f, "file"));
+    assert_int_equal(run(f, "cp", "--sparse=auto", path, in_mount(f, "copy"), NULL), 0);
+    assert_int_equal(stat_of(in_mount(f, "copy")).st_size, stat_of(path).st_size);
+    assert_int_equal(stat_of(in_mount(f, "copy")).st_blocks, stat_of(path).st_blocks);
+}
+
+static void copy_file_range_copies_without_the_kernel_reading(void **state)
+{
+    static char content[3 * MIB];
+    struct mount_fixture *f = *state;
+    int from = open_new(in_mount(f, "from")), to = open_new(in_mount(f, "to"));
+    off_t from_offset = 100, to_offset = 7;
+
+    fill_pattern(content, sizeof(content), 1);
+    assert_int_equal(write(from, content, sizeof(content)), sizeof(content));
+    assert_int_equal(write(to, content, 7), 7);
+    while (copy_file_range(from, &from_offset, to, &to_offset, sizeof(content), 0) > 0)
+        ;
+    assert_int_equal(to_offset, sizeof(content) - 93);
+    memmove(content + 7, content + 100, sizeof(content) - 100);
+    assert_file_holds(in_mount(f, "to"), content, sizeof(content) - 93);
+    from_offset = to_offset = 0;
+    assert_errno((int)copy_file_range(to, &from_offset, to, &to_offset, 10, 0), EINVAL);
+    close(from);
+    close(to);
+    remount(f);
+    assert_file_holds(in_mount(f, "to"), content, sizeof(content) - 93);
+}
+
 /* ---- Requests ------------------------------------------------------------------ */
 
 /* How many transactions committed while a record was written across a page's end. */
@@ -771,6 +854,10 @@ int main(void)
         test_mounted(opening_with_o_trunc_empties_the_file),
         test_mounted(mapped_stores_are_read_and_survive_a_remount),
         test_mounted(concurrent_appends_do_not_overwrite_each_other),
+        test_mounted(fallocate_gives_punches_and_zeroes),
+        test_mounted(seeking_finds_data_and_holes),
+        test_mounted(copying_a_sparse_file_keeps_its_holes),
+        test_mounted(copy_file_range_copies_without_the_kernel_reading),
         test_mounted(a_direct_write_is_one_transaction_at_any_offset),
         test_made(a_mount_with_direct_io_makes_every_write_one_transaction),
         test_mounted(an_aligned_write_is_one_transaction),

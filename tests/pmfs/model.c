@@ -278,3 +278,26 @@ void model_truncate(struct model_inode *inode, uint64_t size)
         memset(inode->bytes + size, 0, inode->size - size);
     inode->size = size;
 }
+
+void model_fallocate(struct model_inode *inode, unsigned mode, uint64_t offset,
+                     uint64_t size)
+{
+    uint64_t end = offset + size;
+
+    if (!(mode & PMFS_KEEP_SIZE) && end > inode->size)
+        model_truncate(inode, end);
+    if (end > inode->size)
+        end = inode->size;
+    if (mode & (PMFS_PUNCH_HOLE | PMFS_ZERO_RANGE) && offset < end)
+        memset(inode->bytes + offset, 0, end - offset);
+}
+
+int model_may_copy(const struct model_inode *from, uint64_t from_offset,
+                   const struct model_inode *to, uint64_t to_offset, uint64_t size)
+{
+    if (from != to || size == 0)
+        return 0;
+    if (from_offset < to_offset)
+        return to_offset - from_offset < size ? -EINVAL : 0;
+    return from_offset - to_offset < size ? -EINVAL : 0;
+}

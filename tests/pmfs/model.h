@@ -64,6 +64,10 @@ void model_rename(struct model *model, struct model_inode *dir, const char *name
 void model_write(struct model_inode *inode, uint64_t offset, const void *bytes,
                  uint64_t size);
 void model_truncate(struct model_inode *inode, uint64_t size);
+void model_fallocate(struct model_inode *inode, unsigned mode, uint64_t offset,
+                     uint64_t size);
+int model_may_copy(const struct model_inode *from, uint64_t from_offset,
+                   const struct model_inode *to, uint64_t to_offset, uint64_t size);
 
 /* Forgets an inode without names that nobody uses. */
 void model_reap(struct model *model, struct model_inode *inode);

@@ -274,6 +274,48 @@ CALL(truncate_upwards)
 {
     return set(fs, "small", &(struct pmfs_attr){.size = 5000}, PMFS_SET_SIZE);
 }
+CALL(punch_inside_blocks)
+{
+    return pmfs_fallocate(fs, find(fs, "file"), PMFS_PUNCH_HOLE | PMFS_KEEP_SIZE, 300,
+                          BLOCK);
+}
+CALL(punch_of_whole_blocks)
+{
+    return pmfs_fallocate(fs, find(fs, "file"), PMFS_PUNCH_HOLE | PMFS_KEEP_SIZE, 300,
+                          4 * BLOCK);
+}
+CALL(punch_of_all)
+{
+    return pmfs_fallocate(fs, find(fs, "sparse"), PMFS_PUNCH_HOLE | PMFS_KEEP_SIZE, 0,
+                          21 * BLOCK);
+}
+CALL(allocate_past_the_end)
+{
+    return pmfs_fallocate(fs, find(fs, "small"), PMFS_KEEP_SIZE, 0, 4 * BLOCK);
+}
+CALL(allocate_and_grow)
+{
+    return pmfs_fallocate(fs, find(fs, "small"), 0, 100, 4 * BLOCK);
+}
+CALL(zero_a_range)
+{
+    return pmfs_fallocate(fs, find(fs, "file"), PMFS_ZERO_RANGE, 9 * BLOCK + 5,
+                          3 * BLOCK);
+}
+CALL(copy_of_data)
+{
+    uint64_t done;
+
+    return pmfs_copy_range(fs, find(fs, "file"), 100, find(fs, "small"), 200, 2 * BLOCK,
+                           &done);
+}
+CALL(copy_of_a_hole)
+{
+    uint64_t done;
+
+    return pmfs_copy_range(fs, find(fs, "sparse"), 0, find(fs, "file"), 300, 15 * BLOCK,
+                           &done);
+}
 CALL(chmod)
 {
     return set(fs, "file", &(struct pmfs_attr){.mode = 0600}, PMFS_SET_MODE);
@@ -360,6 +402,14 @@ static const struct trial {
     TRIAL(truncate_by_blocks),
     TRIAL(truncate_to_nothing),
     TRIAL(truncate_upwards),
+    TRIAL(punch_inside_blocks),
+    TRIAL(punch_of_whole_blocks),
+    TRIAL(punch_of_all),
+    TRIAL(allocate_past_the_end),
+    TRIAL(allocate_and_grow),
+    TRIAL(zero_a_range),
+    TRIAL(copy_of_data),
+    TRIAL(copy_of_a_hole),
     TRIAL(chmod),
     TRIAL(chown),
     TRIAL(setattr_of_all),

@@ -62,24 +62,40 @@ static bool has(const struct subject *subject, uint64_t index)
     return block != NULL;
 }
 
-/* Cuts all from `first` on; returns how many blocks that freed. */
-static uint64_t cut(const struct subject *subject, uint64_t first)
+/* The first block from `index` on, or the first hole; `end`: none. */
+static uint64_t next(const struct subject *subject, uint64_t index, uint64_t end,
+                     enum map_wanted wanted)
+{
+    struct map map = view(subject);
+    uint64_t found;
+
+    assert_ok(map_next(&map, index, end, wanted, &found));
+    return found;
+}
+
+/* Frees what lies between two indexes; returns how many blocks that freed. */
+static uint64_t free_between(const struct subject *subject, uint64_t first,
+                             uint64_t end)
 {
     uint64_t freed = 0;
-    bool done = false;
 
-    while (!done) {
+    while ((first = next(subject, first, end, MAP_BLOCK)) < end) {
         struct map map = view(subject);
         struct minl2r_tx *tx = begin(subject);
-        uint64_t before = freed;
+        uint64_t node_end = map_node_end(&map, first), before = freed;
 
-        assert_ok(map_cut(&map, tx, first, &freed, &done));
-        assert_true(done || freed > before);
-        assert_true(freed - before <=
-                    (subject->f->fs->block_size / 8) + MAP_HEIGHT_MAX);
+        assert_ok(map_free(&map, tx, first, end < node_end ? end : node_end, &freed));
+        assert_in_range(freed - before, 1,
+                        subject->f->fs->block_size / 8 + MAP_HEIGHT_MAX);
         assert_ok(minl2r_tx_commit(tx));
     }
     return freed;
+}
+
+/* Frees all from `first` on. */
+static uint64_t cut(const struct subject *subject, uint64_t first)
+{
+    return free_between(subject, first, UINT64_MAX >> 20);
 }
 
 static void new_map_has_no_block(void **state)
@@ -144,6 +160,22 @@ static void cut_of_nothing_frees_nothing(void **state)
     assert_int_equal(cut(&subject, 0), 3);
 }
 
+/* What is looked for, from every index on, is where the array says. */
+static void assert_finds(const struct subject *subject, const bool *model,
+                         uint64_t size)
+{
+    uint64_t block = size, hole = size;
+
+    for (uint64_t i = size; i-- > 0;) {
+        if (model[i])
+            block = i;
+        else
+            hole = i;
+        assert_int_equal(next(subject, i, size, MAP_BLOCK), block);
+        assert_int_equal(next(subject, i, size, MAP_HOLE), hole);
+    }
+}
+
 /* Many inserts and cuts in one view each, compared with an array of flags. */
 static void random_maps_are_what_an_array_says(void **state)
 {
@@ -163,10 +195,12 @@ static void random_maps_are_what_an_array_says(void **state)
         }
         random = random * 6364136223846793005u + 1442695040888963407u;
         uint64_t first = (random >> 33) % SIZE;
-        blocks -= cut(&subject, first);
-        memset(model + first, 0, SIZE - first);
+        uint64_t end = round % 2 ? SIZE : first + (random >> 20) % (SIZE - first);
+        blocks -= free_between(&subject, first, end);
+        memset(model + first, 0, end - first);
         for (uint64_t i = 0; i < SIZE; i++)
             assert_int_equal(has(&subject, i), model[i]);
+        assert_finds(&subject, model, SIZE);
         assert_int_equal(blocks_free(subject.f), free_before - blocks);
     }
     blocks -= cut(&subject, 0);

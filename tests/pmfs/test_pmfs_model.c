@@ -229,6 +229,100 @@ static void do_truncate(struct run *run)
         model_truncate(inode, values.size);
 }
 
+/* How many bytes from `offset` to `end` are zeros. */
+static uint64_t find_zeros(struct run *run, const struct model_inode *inode,
+                           uint64_t offset, uint64_t end)
+{
+    uint8_t *bytes = malloc(end - offset);
+    uint64_t count = 0;
+    size_t done;
+
+    assert_non_null(bytes);
+    assert_ok(pmfs_read(run->f->fs, inode->ino, offset, bytes, end - offset, &done));
+    while (count < done && bytes[count] == 0)
+        count++;
+    free(bytes);
+    return count;
+}
+
+static void do_fallocate(struct run *run)
+{
+    static const unsigned modes[] = {0,
+                                     PMFS_KEEP_SIZE,
+                                     PMFS_PUNCH_HOLE | PMFS_KEEP_SIZE,
+                                     PMFS_PUNCH_HOLE | PMFS_KEEP_SIZE,
+                                     PMFS_ZERO_RANGE,
+                                     PMFS_ZERO_RANGE | PMFS_KEEP_SIZE};
+    struct model_inode *inode = pick_type(run, S_IFREG);
+    unsigned mode = modes[below(run, 6)];
+    uint64_t offset = below(run, below(run, 4) ? inode->size + 9000 : FILE_MAX);
+    uint64_t size = 1 + below(run, below(run, 4) ? 20000 : FILE_MAX / 4);
+    int rc;
+
+    if (!S_ISREG(inode->mode))
+        return;
+    rc = pmfs_fallocate(run->f->fs, inode->ino, mode, offset, size);
+    if (rc != -ENOSPC) {
+        assert_ok(rc);
+        model_fallocate(inode, mode, offset, size);
+        return;
+    }
+    /* Pieces at the front may be done. */
+    run->no_space++;
+    size = attr_of(run->f, inode->ino).size;
+    if (mode & PMFS_ZERO_RANGE && offset < size)
+        model_fallocate(inode, mode, offset, find_zeros(run, inode, offset, size));
+    model_truncate(inode, size);
+}
+
+static void do_copy(struct run *run)
+{
+    struct model_inode *from = pick_type(run, S_IFREG), *to = pick_type(run, S_IFREG);
+    uint64_t from_offset = below(run, from->size + 100);
+    uint64_t to_offset = below(run, to->size + 9000), size = 1 + below(run, WRITE_MAX);
+    uint64_t done = 0;
+
+    if (!S_ISREG(from->mode) || !S_ISREG(to->mode))
+        return;
+    if (from_offset + size > from->size)
+        size = from_offset < from->size ? from->size - from_offset : 0;
+    if (!did(run,
+             pmfs_copy_range(run->f->fs, from->ino, from_offset, to->ino, to_offset,
+                             size, &done),
+             model_may_copy(from, from_offset, to, to_offset, size), "copy"))
+        return;
+    assert_in_range(done, size != 0, size);
+    if (done)
+        memcpy(run->bytes, from->bytes + from_offset, done);
+    model_write(to, to_offset, run->bytes, done);
+}
+
+static bool is_zero(const uint8_t *bytes, uint64_t size)
+{
+    return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+/* What is no data is zeros, and so is a hole. */
+static void do_seek(struct run *run)
+{
+    struct model_inode *inode = pick_type(run, S_IFREG);
+    uint64_t offset = below(run, inode->size + 100), found = inode->size;
+    int rc;
+
+    if (!S_ISREG(inode->mode))
+        return;
+    rc = pmfs_seek(run->f->fs, inode->ino, offset, PMFS_SEEK_DATA, &found);
+    if (rc != -ENXIO)
+        assert_ok(rc);
+    if (offset < inode->size)
+        assert_true(is_zero(inode->bytes + offset, found - offset));
+    rc = pmfs_seek(run->f->fs, inode->ino, offset, PMFS_SEEK_HOLE, &found);
+    assert_int_equal(rc, offset < inode->size ? 0 : -ENXIO);
+    assert_in_range(found, rc == 0 ? offset : 0, inode->size);
+    if (rc == 0 && found < inode->size)
+        assert_int_equal(inode->bytes[found], 0);
+}
+
 static void do_setattr(struct run *run)
 {
     struct model_inode *inode = pick(run);
@@ -392,6 +486,9 @@ static void step(struct run *run)
         do_write,
         do_write,
         do_truncate,
+        do_fallocate,
+        do_copy,
+        do_seek,
         do_setattr,
         do_lookup,
         do_open,
