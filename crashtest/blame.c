@@ -12,7 +12,10 @@ struct search {
     const struct trace *trace; /* that the culprit is in */
     size_t end;                /* of it: the crash */
     const struct account *account;
-    struct blame *blame;
+    const struct account_entry *culprit; /* NULL: nothing was lost */
+    const struct trace_event *follower;  /* a store that did arrive, or had; or NULL */
+    const struct trace_event *flush;     /* that came too early, or has no fence */
+    const struct trace_event *last;      /* the last store before the crash, or NULL */
 };
 
 /* Entries are in order; what recovery lost comes before what the run did. */
@@ -37,7 +40,7 @@ static bool is_same_store(const struct account_entry *a, const struct account_en
 /* All that is lost is a part of one store, and another part of it is not. */
 static bool is_torn(const struct search *search)
 {
-    const struct account_entry *culprit = search->blame->culprit;
+    const struct account_entry *culprit = search->culprit;
     bool some_arrived = false;
 
     for (size_t i = 0; i < search->account->count; i++) {
@@ -52,7 +55,7 @@ static bool is_torn(const struct search *search)
 
 static const struct trace_event *first_survivor(const struct search *search)
 {
-    const struct account_entry *culprit = search->blame->culprit;
+    const struct account_entry *culprit = search->culprit;
 
     for (size_t i = 0; i < search->account->count; i++) {
         const struct account_entry *entry = &search->account->entries[i];
@@ -68,7 +71,7 @@ static bool is_undecided(const struct search *search, size_t index)
 {
     for (size_t i = 0; i < search->account->count; i++)
         if (search->account->entries[i].index == index &&
-            search->account->entries[i].level == search->blame->culprit->level)
+            search->account->entries[i].level == search->culprit->level)
             return true;
     return false;
 }
@@ -76,13 +79,13 @@ static bool is_undecided(const struct search *search, size_t index)
 /* The newest durable store of the same operation before the culprit. */
 static const struct trace_event *durable_before(const struct search *search)
 {
-    for (size_t i = search->blame->culprit->index; i-- > 0;) {
+    for (size_t i = search->culprit->index; i-- > 0;) {
         const struct trace_event *event = &search->trace->events[i];
 
         if (event->kind == TRACE_BEGIN || event->kind == TRACE_END)
             return NULL;
         if (trace_is_store(event) && !is_undecided(search, i) &&
-            event->group != search->blame->culprit->event.group)
+            event->group != search->culprit->event.group)
             return event;
     }
     return NULL;
@@ -97,8 +100,8 @@ static bool is_flush_of(const struct trace_event *event,
 
 static const struct trace_event *flush_after(const struct search *search)
 {
-    for (size_t i = search->blame->culprit->index + 1; i < search->end; i++)
-        if (is_flush_of(&search->trace->events[i], &search->blame->culprit->event))
+    for (size_t i = search->culprit->index + 1; i < search->end; i++)
+        if (is_flush_of(&search->trace->events[i], &search->culprit->event))
             return &search->trace->events[i];
     return NULL;
 }
@@ -123,12 +126,12 @@ static bool had_reason(const struct trace *trace, size_t index)
 /* A flush that was meant for the culprit, but came before it. */
 static const struct trace_event *flush_before(const struct search *search)
 {
-    for (size_t i = search->blame->culprit->index; i-- > 0;) {
+    for (size_t i = search->culprit->index; i-- > 0;) {
         const struct trace_event *event = &search->trace->events[i];
 
         if (event->kind == TRACE_BEGIN || event->kind == TRACE_END)
             return NULL;
-        if (is_flush_of(event, &search->blame->culprit->event))
+        if (is_flush_of(event, &search->culprit->event))
             return had_reason(search->trace, i) ? NULL : event;
     }
     return NULL;
@@ -155,44 +158,39 @@ static bool has_flushes(const struct trace *trace)
     return false;
 }
 
-static enum blame_kind kind_of_unflushed(const struct search *search)
+static enum blame_kind kind_of_unflushed(struct search *search)
 {
-    struct blame *blame = search->blame;
-
-    if (!has_flushes(search->trace) && blame->culprit->level == 0)
+    if (!has_flushes(search->trace) && search->culprit->level == 0)
         return BLAME_NEVER_FLUSHED;
-    blame->flush = flush_before(search);
-    return blame->flush ? BLAME_FLUSHED_EARLY : BLAME_NOT_FLUSHED;
+    search->flush = flush_before(search);
+    return search->flush ? BLAME_FLUSHED_EARLY : BLAME_NOT_FLUSHED;
 }
 
 /* Not durable: for want of a flush, or of a fence? */
-static enum blame_kind kind_of_loss(const struct search *search)
+static enum blame_kind kind_of_loss(struct search *search)
 {
-    struct blame *blame = search->blame;
-
     if (is_torn(search))
         return BLAME_TORN;
-    blame->follower = first_survivor(search);
-    if (blame->culprit->event.kind == TRACE_STORE) {
-        blame->flush = flush_after(search);
-        if (!blame->flush)
+    search->follower = first_survivor(search);
+    if (search->culprit->event.kind == TRACE_STORE) {
+        search->flush = flush_after(search);
+        if (!search->flush)
             return kind_of_unflushed(search);
-        if (is_fenced_by_other(search, blame->flush))
+        if (is_fenced_by_other(search, search->flush))
             return BLAME_OTHER_FENCE;
     }
     return BLAME_NOT_FENCED;
 }
 
 /* It will be durable in time, but something that was so before cannot do without it. */
-static bool is_matter_of_order(const struct search *search, const struct crash *crash)
+static bool is_matter_of_order(struct search *search, enum blame_kind kind,
+                               const struct crash *crash)
 {
-    struct blame *blame = search->blame;
-
-    if (blame->follower || crash->running == NO_OPERATION ||
-        blame->kind == BLAME_TORN || blame->kind == BLAME_NEVER_FLUSHED)
+    if (search->follower || crash->running == NO_OPERATION || kind == BLAME_TORN ||
+        kind == BLAME_NEVER_FLUSHED)
         return false;
-    blame->follower = durable_before(search);
-    return blame->follower != NULL;
+    search->follower = durable_before(search);
+    return search->follower != NULL;
 }
 
 /* ---- Saying ---------------------------------------------------------------------- */
@@ -233,15 +231,15 @@ static void name_event(const struct trace_event *event, char *text, size_t size)
     snprintf(text, size, "%s", source.place);
 }
 
-static void find_words(const struct blame *blame, const struct crash *crash,
+static void find_words(const struct search *search, const struct crash *crash,
                        const char *operation, struct words *words)
 {
-    name_event(blame->culprit ? &blame->culprit->event : NULL, words->culprit,
+    name_event(search->culprit ? &search->culprit->event : NULL, words->culprit,
                sizeof(words->culprit));
-    name_event(blame->follower, words->follower, sizeof(words->follower));
-    name_event(blame->flush, words->flush, sizeof(words->flush));
-    name_event(blame->last, words->last, sizeof(words->last));
-    if (blame->follower)
+    name_event(search->follower, words->follower, sizeof(words->follower));
+    name_event(search->flush, words->flush, sizeof(words->flush));
+    name_event(search->last, words->last, sizeof(words->last));
+    if (search->follower)
         snprintf(words->before_what, sizeof(words->before_what),
                  "before %s stores what needs it", words->follower);
     else if (crash->running == NO_OPERATION && operation)
@@ -287,7 +285,7 @@ static void say_unflushed(struct blame *blame, const struct words *words)
 
 static void say_unfenced(struct blame *blame, const struct words *words)
 {
-    if (!blame->flush) {
+    if (!words->flush[0]) {
         SAY(blame->headline, "%s: no fence makes this non-temporal store durable %s",
             words->culprit, words->before_what);
         SAY(blame->hint,
@@ -361,34 +359,43 @@ static const struct trace_event *last_store(const struct trace *trace, size_t en
     return NULL;
 }
 
+static enum blame_kind kind_of(struct search *search, const struct place *place,
+                               const struct crash *crash)
+{
+    if (!search->culprit)
+        return crash->running == NO_OPERATION ? BLAME_LOGIC : BLAME_CUT;
+    if (search->culprit->level == 1) {
+        search->trace = search->account->recovery;
+        search->end = place->levels[1].event;
+    }
+    enum blame_kind kind = kind_of_loss(search);
+
+    return is_matter_of_order(search, kind, crash) ? BLAME_ORDER : kind;
+}
+
 void blame_find(const struct subject *subject, const struct place *place,
                 const struct crash *crash, const struct account *account,
                 const struct verdict *verdict, const char *operation,
                 struct blame *blame)
 {
     const struct place_level *run = &place->levels[0];
+    size_t end = run->event + (run->kind != PLACE_POWER);
     struct search search = {.trace = subject->trace,
-                            .end = run->event + (run->kind != PLACE_POWER),
+                            .end = end,
                             .account = account,
-                            .blame = blame};
+                            .culprit = first_lost(account),
+                            .last = last_store(subject->trace, end)};
     struct words words;
 
-    *blame = (struct blame){.culprit = first_lost(account)};
-    blame->last = last_store(subject->trace, search.end);
-    if (blame->culprit) {
-        if (blame->culprit->level == 1) {
-            search.trace = account->recovery;
-            search.end = place->levels[1].event;
-        }
-        blame->kind = kind_of_loss(&search);
-        if (is_matter_of_order(&search, crash))
-            blame->kind = BLAME_ORDER;
-    } else {
-        blame->kind = crash->running == NO_OPERATION ? BLAME_LOGIC : BLAME_CUT;
-    }
-    find_words(blame, crash, operation, &words);
-    if (blame->culprit)
+    *blame = (struct blame){.kind = kind_of(&search, place, crash)};
+    find_words(&search, crash, operation, &words);
+    if (search.culprit) {
+        blame->store = search.culprit->event;
+        blame->is_lost = true;
         say_lost(blame, &words);
-    else
-        say_not_lost(blame, &words, verdict, operation);
+        return;
+    }
+    if (search.last)
+        blame->store = *search.last;
+    say_not_lost(blame, &words, verdict, operation);
 }

@@ -24,12 +24,10 @@ enum blame_kind {
 
 struct blame {
     enum blame_kind kind;
-    const struct account_entry *culprit; /* NULL: nothing was lost */
-    const struct trace_event *follower;  /* a store that did arrive, or had; or NULL */
-    const struct trace_event *flush;     /* that came too early, or has no fence */
-    const struct trace_event *last;      /* the last one before the crash, or NULL */
-    char headline[400];                  /* what is wrong, in one sentence */
-    char hint[400];                      /* what to do */
+    bool is_lost;             /* was anything? */
+    struct trace_event store; /* that; else the last before the crash; size 0: none */
+    char headline[400];       /* what is wrong, in one sentence */
+    char hint[400];           /* what to do */
 };
 
 /* `operation` names what was running, or what returned last; NULL: nothing did. */

@@ -10,6 +10,7 @@
 #define BOUNDED_CONTENTS 16
 #define LAZY_CONTENTS 4096
 #define LAZY_GUARDED 16
+#define SEEN_FIRST 4096
 #define RECOVERY_EVENTS_MAX ((size_t)1 << 22)
 
 struct content {
@@ -278,7 +279,7 @@ static bool insert(uint64_t *table, uint64_t capacity, uint64_t key)
 
 static void grow_seen(struct explorer *x)
 {
-    uint64_t capacity = x->seen_capacity ? x->seen_capacity * 2 : 4096;
+    uint64_t capacity = x->seen_capacity ? x->seen_capacity * 2 : SEEN_FIRST;
     uint64_t *table = check_memory(calloc(capacity, sizeof(*table)));
 
     for (uint64_t i = 0; i < x->seen_capacity; i++)
@@ -287,6 +288,19 @@ static void grow_seen(struct explorer *x)
     free(x->seen);
     x->seen = table;
     x->seen_capacity = capacity;
+}
+
+/* A large table is not worth clearing. */
+static void forget_seen(struct explorer *x)
+{
+    if (x->seen_capacity > SEEN_FIRST) {
+        free(x->seen);
+        x->seen = NULL;
+        x->seen_capacity = 0;
+    } else if (x->seen_count > 0) {
+        memset(x->seen, 0, x->seen_capacity * sizeof(*x->seen));
+    }
+    x->seen_count = 0;
 }
 
 static uint64_t hash_crash(const struct crash *crash, uint64_t outcome)
@@ -1210,6 +1224,9 @@ void explorer_run(struct explorer *x, struct explore_count *count, struct place 
     rewind_run(x);
     x->pass = PASS_POWER;
     x->count = (struct explore_count){0};
+    x->point_count = 0;
+    x->recovery_stores = false;
+    forget_seen(x);
     x->end = x->options->seconds > 0 ? now() + x->options->seconds : 0;
     x->place = place;
     if (x->options->strategy->saves_caches)

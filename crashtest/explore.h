@@ -155,7 +155,10 @@ void account_finish(struct account *account);
 
 struct explorer;
 
-/* NULL: no memory. Both must stay as they are. */
+/*
+ * NULL: no memory. Options and the trace may be others in the next run, the rest of the
+ * subject must stay as it is.
+ */
 struct explorer *explorer_create(const struct subject *subject,
                                  const struct explore_options *options);
 void explorer_destroy(struct explorer *explorer);
@@ -164,7 +167,7 @@ void explorer_destroy(struct explorer *explorer);
 void explorer_run(struct explorer *explorer, struct explore_count *count,
                   struct place *place, struct verdict *verdict);
 
-/* The crash points explored, and how many. Until the explorer is destroyed. */
+/* The crash points explored, and how many. Until the next run. */
 const struct explore_point *explorer_points(const struct explorer *explorer,
                                             size_t *count);
 

@@ -115,8 +115,11 @@ int guard_init(void)
     struct sigaction action = {.sa_sigaction = on_signal,
                                .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     struct sigaction tick = {.sa_handler = on_tick, .sa_flags = SA_NODEFER};
-    int result = use_own_stack();
+    static bool is_done;
+    int result = is_done ? 0 : use_own_stack();
 
+    if (is_done)
+        return 0;
     for (size_t i = 0; result == 0 && i < sizeof(signals) / sizeof(signals[0]); i++)
         if (sigaction(signals[i], &action, NULL) < 0)
             result = -errno;
@@ -126,6 +129,7 @@ int guard_init(void)
         result = -ENOMEM;
     recorder.on_hang = on_hang;
     guard_init_child();
+    is_done = result == 0;
     return result;
 }
 

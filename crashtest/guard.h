@@ -22,7 +22,7 @@ struct guard_report {
 
 typedef int guard_fn(void *arg);
 
-/* Once in a process. 0 or a negative errno. */
+/* 0 or a negative errno. */
 int guard_init(void);
 
 /* Again in a child of fork(). */

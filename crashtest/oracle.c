@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -23,13 +24,9 @@
 
 #define FIRST_FD 3
 
-int oracle_init(struct oracle *oracle)
+int oracle_init(struct oracle *oracle, uint64_t hooks_max)
 {
-    oracle->first_free_fd = fcntl(STDIN_FILENO, F_DUPFD, FIRST_FD);
-    if (oracle->first_free_fd >= 0)
-        close(oracle->first_free_fd);
-    else
-        oracle->first_free_fd = FIRST_FD;
+    *oracle = (struct oracle){.hooks_max = hooks_max};
     oracle->after = trace_create(AFTER_EVENTS_MAX);
     oracle->shared = mmap(NULL, sizeof(*oracle->shared), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -43,14 +40,91 @@ void oracle_finish(struct oracle *oracle)
     trace_destroy(oracle->after);
     if (oracle->shared)
         munmap(oracle->shared, sizeof(*oracle->shared));
+    free(oracle->touched.stamps);
+    free(oracle->touched.lines);
+}
+
+static int first_free_fd(void)
+{
+    int fd = fcntl(STDIN_FILENO, F_DUPFD, FIRST_FD);
+
+    if (fd < 0)
+        return FIRST_FD;
+    close(fd);
+    return fd;
+}
+
+/* ---- What was touched ------------------------------------------------------------ */
+
+static int touched_resize(struct touched_set *touched, size_t lines)
+{
+    if (touched->line_count == lines)
+        return 0;
+    free(touched->stamps);
+    free(touched->lines);
+    *touched = (struct touched_set){.stamps = calloc(lines, sizeof(uint32_t)),
+                                    .lines = calloc(lines, sizeof(uint64_t))};
+    if (!touched->stamps || !touched->lines)
+        return -ENOMEM;
+    touched->line_count = lines;
+    return 0;
+}
+
+static size_t touched_add(struct touched_set *touched, size_t count,
+                          const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct trace_event *event = &trace->events[i];
+        uint64_t line = event->at / LINE_SIZE;
+
+        if (!trace_is_store(event) || touched->stamps[line] == touched->stamp)
+            continue;
+        touched->stamps[line] = touched->stamp;
+        touched->lines[count++] = line * LINE_SIZE;
+    }
+    return count;
+}
+
+static void touched_begin(struct touched_set *touched, const struct trace *run)
+{
+    if (++touched->stamp == 0) {
+        memset(touched->stamps, 0, touched->line_count * sizeof(*touched->stamps));
+        touched->stamp = 1;
+    }
+    touched->run_count = touched_add(touched, 0, run);
+}
+
+/* Those that are not the run's are forgotten. */
+static void touched_end(struct touched_set *touched, size_t count)
+{
+    for (size_t i = touched->run_count; i < count; i++)
+        touched->stamps[touched->lines[i] / LINE_SIZE] = 0;
+}
+
+int oracle_begin(struct oracle *oracle, const struct session *session)
+{
+    oracle->session = session;
+    oracle->program = session->program;
+    oracle->pm = (struct crashtest_pm){session->image, session->size, session->path};
+    oracle->in_child = session->unseen > 0;
+    oracle->found_unseen = false;
+    oracle->first_free_fd = first_free_fd();
+    if (!session->tested->check)
+        return 0;
+    if (touched_resize(&oracle->touched, session->size / LINE_SIZE) < 0)
+        return -ENOMEM;
+    touched_begin(&oracle->touched, session->trace);
+    return 0;
 }
 
 /* ---- Calling the program --------------------------------------------------------- */
 
 struct call {
     struct oracle *oracle;
+    const struct trace *recovery;
     const struct crash *crash;
     struct verdict *verdict;
+    struct touched touched; /* if it is asked for */
 };
 
 static int call_recover(void *arg)
@@ -65,14 +139,18 @@ static int call_check(void *arg)
 {
     const struct call *call = arg;
     const struct crashtest_program *program = call->oracle->program;
+    const char *const *operations = call->oracle->session->operations;
     struct crashtest_crash crash = {
         .running = call->crash->running == NO_OPERATION
                        ? NULL
-                       : call->oracle->operations[call->crash->running],
+                       : operations[call->crash->running],
         .returned = call->crash->returned,
-        .operations = call->oracle->operations,
+        .operations = operations,
     };
 
+    if (call->oracle->session->tested->check)
+        return call->oracle->session->tested->check(&call->oracle->pm, &crash,
+                                                    &call->touched, program->arg);
     return program->check(&call->oracle->pm, &crash, program->arg);
 }
 
@@ -116,12 +194,28 @@ static bool has_stores(const struct trace *trace)
     return false;
 }
 
-static bool try_check(const struct call *call, const char *step)
+static bool try_to_check(struct call *call, const char *step)
+{
+    struct touched_set *set = &call->oracle->touched;
+
+    if (!call->oracle->session->tested->check)
+        return try_step(call, step, call_check);
+    size_t count = touched_add(set, set->run_count, call->recovery);
+
+    count = touched_add(set, count, call->oracle->after);
+    call->touched = (struct touched){set->lines, count};
+    bool good = try_step(call, step, call_check);
+
+    touched_end(set, count);
+    return good;
+}
+
+static bool try_check(struct call *call, const char *step)
 {
     const struct trace *after = call->oracle->after;
     size_t before = after->count;
 
-    if (!try_step(call, step, call_check))
+    if (!try_to_check(call, step))
         return false;
     record_stop();
     record_start(call->oracle->after);
@@ -139,7 +233,7 @@ static bool try_check(const struct call *call, const char *step)
 }
 
 /* A second recovery has nothing to do, and must not harm. */
-static bool try_again(const struct call *call)
+static bool try_again(struct call *call)
 {
     return try_step(call, "close", call_close) &&
            try_step(call, "a second recovery", call_recover) &&
@@ -152,7 +246,7 @@ static bool is_time_for_again(const struct oracle *oracle, const struct trace *r
     return oracle->in_child ? oracle->judged % AGAIN_EVERY == 0 : has_stores(recovery);
 }
 
-static void call_steps(const struct call *call, struct trace *recovery)
+static void call_steps(struct call *call, struct trace *recovery)
 {
     const struct oracle *oracle = call->oracle;
     bool good;
@@ -173,27 +267,27 @@ static void call_steps(const struct call *call, struct trace *recovery)
 
 /* ---- Taking back ----------------------------------------------------------------- */
 
-static void revert(const struct subject *subject, const struct trace *trace)
+static void revert(const struct session *session, const struct trace *trace)
 {
     for (size_t i = trace->count; i-- > 0;) {
         const struct trace_event *e = &trace->events[i];
 
         if (!trace_is_store(e))
             continue;
-        trace_store_piece(subject->image + e->at, e->before, e->size);
-        trace_store_piece(subject->shadow + e->at, e->before, e->size);
+        trace_store_piece(session->image + e->at, e->before, e->size);
+        trace_store_piece(session->shadow + e->at, e->before, e->size);
     }
 }
 
 /* False if something differed. */
-static bool restore(const struct subject *subject)
+static bool restore(const struct session *session)
 {
     const uint64_t step = 4096;
     bool same = true;
 
-    for (uint64_t at = 0; at < subject->size; at += step)
-        if (memcmp(subject->image + at, subject->shadow + at, step) != 0) {
-            memcpy(subject->image + at, subject->shadow + at, step);
+    for (uint64_t at = 0; at < session->size; at += step)
+        if (memcmp(session->image + at, session->shadow + at, step) != 0) {
+            memcpy(session->image + at, session->shadow + at, step);
             same = false;
         }
     return same;
@@ -208,7 +302,7 @@ static void clean_up(const struct oracle *oracle)
 
 /* ---- Judging --------------------------------------------------------------------- */
 
-static void judge_here(const struct call *call, struct trace *recovery)
+static void judge_here(struct call *call, struct trace *recovery)
 {
     struct oracle *oracle = call->oracle;
 
@@ -221,11 +315,11 @@ static void judge_here(const struct call *call, struct trace *recovery)
             (struct verdict){.kind = VERDICT_CANNOT_SAY,
                              .step = "recovery",
                              .message = "recovery, check or use store too much"};
-        restore(oracle->subject);
+        restore(oracle->session);
         return;
     }
-    revert(oracle->subject, oracle->after);
-    revert(oracle->subject, recovery);
+    revert(oracle->session, oracle->after);
+    revert(oracle->session, recovery);
 }
 
 static void wait_for(pid_t child, struct verdict *verdict)
@@ -262,7 +356,8 @@ static void judge_in_child(const struct call *call, struct trace *recovery)
         return;
     }
     if (child == 0) {
-        struct call in_child = {oracle, call->crash, oracle->shared};
+        struct call in_child = {
+            oracle, recovery, call->crash, oracle->shared, {NULL, 0}};
 
         guard_init_child();
         call_steps(&in_child, recovery);
@@ -270,7 +365,7 @@ static void judge_in_child(const struct call *call, struct trace *recovery)
     }
     wait_for(child, oracle->shared);
     *call->verdict = *oracle->shared;
-    restore(oracle->subject);
+    restore(oracle->session);
 }
 
 static bool is_time_to_compare(const struct oracle *oracle)
@@ -282,7 +377,7 @@ void oracle_judge(void *arg, const struct crash *crash, struct trace *recovery,
                   struct verdict *verdict)
 {
     struct oracle *oracle = arg;
-    struct call call = {oracle, crash, verdict};
+    struct call call = {oracle, recovery, crash, verdict, {NULL, 0}};
 
     *verdict = (struct verdict){0};
     oracle->judged++;
@@ -291,7 +386,7 @@ void oracle_judge(void *arg, const struct crash *crash, struct trace *recovery,
         return;
     }
     judge_here(&call, recovery);
-    if (is_time_to_compare(oracle) && !restore(oracle->subject)) {
+    if (is_time_to_compare(oracle) && !restore(oracle->session)) {
         /* It may have been judged on stores that were not taken back. */
         oracle->found_unseen = oracle->in_child = true;
         recorder.catch_up = true;

@@ -11,13 +11,13 @@
 #include <stdint.h>
 
 #include "crashtest/explore.h"
+#include "crashtest/session.h"
 #include "include/crashtest.h"
 
 struct oracle {
+    const struct session *session;
     const struct crashtest_program *program;
     struct crashtest_pm pm;
-    const char *const *operations; /* ends with NULL */
-    const struct subject *subject;
     uint64_t hooks_max;     /* of one call */
     bool in_child;          /* each state is judged in a child */
     bool found_unseen;      /* stores that no hook saw: `in_child` from then on */
@@ -25,10 +25,19 @@ struct oracle {
     struct verdict *shared; /* with children */
     uint64_t judged;
     int first_free_fd; /* what is open from here on is the program's */
+    struct touched_set {
+        uint32_t *stamps; /* by line: is it among them? */
+        uint64_t *lines;
+        size_t line_count; /* of PM */
+        uint32_t stamp;
+        size_t run_count; /* of lines that the run stored to */
+    } touched;
 };
 
-/* 0 or a negative errno. The rest is set before. */
-int oracle_init(struct oracle *oracle);
+/* 0 or a negative errno. */
+int oracle_init(struct oracle *oracle, uint64_t hooks_max);
+/* From now on judges the program that the session has recorded. */
+int oracle_begin(struct oracle *oracle, const struct session *session);
 void oracle_finish(struct oracle *oracle);
 
 /* `arg` is the oracle. */

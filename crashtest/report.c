@@ -7,15 +7,44 @@
 
 #define STORES_SHOWN 8
 
-void report_coverage(const struct report *report, char *text, size_t size)
+static void add_count(struct explore_count *to, const struct explore_count *from)
 {
-    const struct explore_count *count = &report->count;
+    to->points += from->points;
+    to->exact_points += from->exact_points;
+    to->kills += from->kills;
+    to->states += from->states;
+    to->nested += from->nested;
+    to->judged += from->judged;
+    to->out_of_time |= from->out_of_time;
+}
+
+struct report_workload report_total(const struct report *report)
+{
+    struct report_workload total = {0};
+
+    snprintf(total.name, sizeof(total.name), "%s", report->name);
+    for (size_t i = 0; i < report->workload_count; i++) {
+        const struct report_workload *workload = &report->workloads[i];
+
+        add_count(&total.count, &workload->count);
+        total.programs += workload->programs;
+        total.operations += workload->operations;
+        total.is_sampled |= workload->is_sampled;
+        total.failures += workload->failures;
+    }
+    total.seconds = report->seconds;
+    return total;
+}
+
+void report_coverage(const struct report_workload *workload, char *text, size_t size)
+{
+    const struct explore_count *count = &workload->count;
     unsigned long long seen = count->states;
 
-    if (report->is_sampled)
+    if (workload->is_sampled)
         snprintf(text, size, "sampled (%llu states; not all stores could be seen)",
                  seen);
-    else if (report->failure)
+    else if (workload->failures > 0)
         snprintf(text, size, "until the first failure (%llu states)", seen);
     else if (count->out_of_time)
         snprintf(text, size, "bounded (%llu states; out of time)", seen);
@@ -27,29 +56,7 @@ void report_coverage(const struct report *report, char *text, size_t size)
                  (unsigned long long)count->points);
 }
 
-static const char *name_of(const struct report *report, uint64_t operation)
-{
-    return operation < report->session->operation_count
-               ? report->session->operations[operation]
-               : "?";
-}
-
-void report_operation(const struct report *report, char *text, size_t size)
-{
-    const struct crash *crash = &report->failure->crash;
-
-    if (crash->running != NO_OPERATION)
-        snprintf(text, size, "\"%s\" was running, %llu had returned",
-                 name_of(report, crash->running), (unsigned long long)crash->returned);
-    else if (crash->returned > 0)
-        snprintf(text, size, "\"%s\" had returned, %llu in all",
-                 name_of(report, crash->returned - 1),
-                 (unsigned long long)crash->returned);
-    else
-        snprintf(text, size, "none had begun");
-}
-
-void report_event(const struct trace *trace, size_t index, char *text, size_t size)
+void report_event(const struct trace_event *event, char *text, size_t size)
 {
     static const char *const kinds[] = {
         [TRACE_STORE] = "the store", [TRACE_STREAM] = "the non-temporal store",
@@ -57,12 +64,6 @@ void report_event(const struct trace *trace, size_t index, char *text, size_t si
         [TRACE_FENCE] = "the fence", [TRACE_BEGIN] = "the operation's beginning",
         [TRACE_END] = "its return"};
     char place[500];
-
-    if (index >= trace->count) {
-        snprintf(text, size, "the end");
-        return;
-    }
-    const struct trace_event *event = &trace->events[index];
 
     if (event->kind >= TRACE_BEGIN) {
         snprintf(text, size, "%s", kinds[event->kind]);
@@ -91,20 +92,21 @@ static void describe_level(const struct trace *trace, const struct place_level *
         snprintf(text, size, "power failure after its return");
         return;
     }
-    report_event(trace, level->event, event, sizeof(event));
+    snprintf(event, sizeof(event), "the end");
+    if (level->event < trace->count)
+        report_event(&trace->events[level->event], event, sizeof(event));
     snprintf(text, size, "%s %s", kinds[level->kind], event);
 }
 
-void report_crash(const struct report *report, char *text, size_t size)
+void report_place(const struct trace *trace, const struct trace *recovery,
+                  const struct place *place, char *text, size_t size)
 {
-    const struct failure *failure = report->failure;
     char nested[700] = "";
 
-    describe_level(report->session->trace, &failure->place.levels[0], text, size);
-    if (failure->place.levels[1].kind == PLACE_NONE)
+    describe_level(trace, &place->levels[0], text, size);
+    if (place->levels[1].kind == PLACE_NONE)
         return;
-    describe_level(failure->account.recovery, &failure->place.levels[1], nested,
-                   sizeof(nested));
+    describe_level(recovery, &place->levels[1], nested, sizeof(nested));
     size_t length = strlen(text);
 
     snprintf(text + length, size - length, "; then, in recovery: %s", nested);
@@ -134,15 +136,15 @@ static void print_store(FILE *out, const struct account_entry *entry)
     fputc('\n', out);
 }
 
-static void print_stores(FILE *out, const struct account *account, bool lost)
+static void print_stores(FILE *out, const struct failure *failure, bool lost)
 {
     size_t shown = 0, all = 0;
 
-    for (size_t i = 0; i < account->count; i++) {
-        if (account->entries[i].lost != lost)
+    for (size_t i = 0; i < failure->store_count; i++) {
+        if (failure->stores[i].lost != lost)
             continue;
         if (all++ < STORES_SHOWN) {
-            print_store(out, &account->entries[i]);
+            print_store(out, &failure->stores[i]);
             shown++;
         }
     }
@@ -150,80 +152,80 @@ static void print_stores(FILE *out, const struct account *account, bool lost)
         fprintf(out, "  %-10sand %zu more\n", "", all - shown);
 }
 
-static void print_failure(const struct report *report, FILE *out)
+static void print_failure(const struct report *report, const struct failure *failure,
+                          FILE *out)
 {
-    const struct failure *failure = report->failure;
-    char text[1600];
-
     fprintf(out, "%s\n\n", failure->blame.headline);
-    report_operation(report, text, sizeof(text));
-    fprintf(out, "  operation %s\n", text);
-    report_crash(report, text, sizeof(text));
-    fprintf(out, "  crash     %s\n", text);
+    fprintf(out, "  operation %s\n", failure->operation);
+    fprintf(out, "  crash     %s\n", failure->crash);
     fprintf(out, "  then      %s\n", failure->verdict.message);
-    print_stores(out, &failure->account, true);
-    print_stores(out, &failure->account, false);
+    print_stores(out, failure, true);
+    print_stores(out, failure, false);
     fprintf(out, "  hint      %s\n", failure->blame.hint);
     fprintf(out, "  again     %s --replay %s\n\n", report->command, failure->id);
 }
 
-static void print_unseen(const struct report *report, FILE *out)
+static void print_unseen(const struct report_unseen *unseen, FILE *out)
 {
-    const struct session *session = report->session;
-
-    if (session->unseen == 0)
+    if (unseen->words == 0)
         return;
     fprintf(out,
             "note: %llu words of PM were stored unseen by the tester, first at offset "
             "0x%llx%s%s%s.\n",
-            (unsigned long long)session->unseen, (unsigned long long)session->unseen_at,
-            session->unseen_in ? " in \"" : "",
-            session->unseen_in ? session->unseen_in : "",
-            session->unseen_in ? "\"" : "");
-    fputs(session->is_blind ? "      Was the program compiled by crashtest-cc? It "
-                              "shows no store at all.\n"
-                            : "      Code that crashtest-cc did not compile stores to "
-                              "PM: its stores are "
-                              "known\n      only from flush to flush.\n",
+            (unsigned long long)unseen->words, (unsigned long long)unseen->at,
+            unseen->in[0] ? " in \"" : "", unseen->in, unseen->in[0] ? "\"" : "");
+    fputs(unseen->is_blind ? "      Was the program compiled by crashtest-cc? It "
+                             "shows no store at all.\n"
+                           : "      Code that crashtest-cc did not compile stores to "
+                             "PM: its stores are "
+                             "known\n      only from flush to flush.\n",
           out);
 }
 
-static bool has_flushes(const struct trace *trace)
+static void print_notes(const struct report_workload *workload, FILE *out)
 {
-    for (size_t i = 0; i < trace->count; i++)
-        if (trace->events[i].kind == TRACE_FLUSH ||
-            trace->events[i].kind == TRACE_STREAM ||
-            trace->events[i].kind == TRACE_CLFLUSH)
-            return true;
-    return false;
+    print_unseen(&workload->unseen, out);
+    if (workload->never_flushes)
+        fputs("note: the program never flushes: nothing that it stores to PM is ever "
+              "durable for sure.\n",
+              out);
 }
 
-static void print_summary(const struct report *report, FILE *out)
+static void print_summary(const struct report_workload *workload, FILE *out)
 {
-    const struct explore_count *count = &report->count;
+    const struct explore_count *count = &workload->count;
     char coverage[200];
 
-    report_coverage(report, coverage, sizeof(coverage));
+    report_coverage(workload, coverage, sizeof(coverage));
+    fprintf(out, "%s: %s; ", workload->name, workload->failures ? "FAILED" : "passed");
+    if (workload->programs > 1)
+        fprintf(out, "%llu programs, ", (unsigned long long)workload->programs);
     fprintf(out,
-            "%s: %s; %llu crash points, %llu states, %llu in recovery, %llu kills; "
+            "%llu crash points, %llu states, %llu in recovery, %llu kills; "
             "%.2f s; coverage: %s\n",
-            report->session->program->name, report->failure ? "FAILED" : "passed",
             (unsigned long long)count->points, (unsigned long long)count->states,
             (unsigned long long)count->nested, (unsigned long long)count->kills,
-            report->seconds, coverage);
+            workload->seconds, coverage);
+}
+
+static void print_summaries(const struct report *report, FILE *out)
+{
+    const struct report_workload total = report_total(report);
+
+    if (report->workload_count > 1)
+        for (size_t i = 0; i < report->workload_count; i++)
+            print_summary(&report->workloads[i], out);
+    print_summary(&total, out);
 }
 
 void report_text(const struct report *report, FILE *out)
 {
-    if (report->failure)
-        print_failure(report, out);
-    print_unseen(report, out);
-    if (!has_flushes(report->session->trace))
-        fputs("note: the program never flushes: nothing that it stores to PM is ever "
-              "durable for sure.\n",
-              out);
+    for (size_t i = 0; i < report->failure_count; i++)
+        print_failure(report, &report->failures[i], out);
+    for (size_t i = 0; i < report->workload_count; i++)
+        print_notes(&report->workloads[i], out);
     if (!report->is_replay)
-        print_summary(report, out);
-    else if (!report->failure)
-        fprintf(out, "%s: this state is right\n", report->session->program->name);
+        print_summaries(report, out);
+    else if (report->failure_count == 0)
+        fprintf(out, "%s: this state is right\n", report->name);
 }

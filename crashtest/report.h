@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * report.h - what was found, for people and for scripts.
+ * report.h - what was found, for people and for scripts. Nothing in it depends on what
+ * was tested still being there.
  */
 #ifndef CRASHTEST_REPORT_H
 #define CRASHTEST_REPORT_H
@@ -9,33 +10,70 @@
 
 #include "crashtest/blame.h"
 #include "crashtest/explore.h"
-#include "crashtest/session.h"
+
+#define REPORT_POINTS_MAX 500
 
 /* A state that was not right. */
 struct failure {
-    struct place place;
-    struct crash crash;
-    struct verdict verdict;
-    struct account account;
-    struct blame blame;
     char id[2000]; /* program:seed:place */
+    char workload[64];
+    char operation[400]; /* what it was doing: a clause */
+    char crash[1600];    /* how it crashed: a clause */
+    struct verdict verdict;
+    struct blame blame;
+    struct account_entry *stores; /* that were not durable, in their order */
+    size_t store_count;
+    struct trace_event *recovery; /* what recovery stored first */
+    size_t recovery_count;
+};
+
+/* A crash point, where there is one program only. */
+struct report_point {
+    struct explore_point point;
+    struct trace_event before; /* this event */
+    bool is_end;               /* no: at the end */
+};
+
+/* Stores that no hook saw. */
+struct report_unseen {
+    uint64_t words;
+    uint64_t at; /* of the first */
+    char in[64]; /* its operation; empty: none */
+    bool is_blind;
+};
+
+/* What was tested, added up. */
+struct report_workload {
+    char name[64];
+    uint64_t programs;
+    uint64_t operations;
+    struct explore_count count;
+    double seconds;
+    bool is_sampled;    /* not all stores were seen when they happened */
+    bool never_flushes; /* any of the programs */
+    size_t failures;
+    struct report_unseen unseen;
+    struct report_point *points;
+    size_t point_count;
 };
 
 struct report {
-    const struct session *session;
     const struct explore_options *options;
+    const char *name;
     const char *command; /* the program, as it was called */
-    struct explore_count count;
-    const struct explore_point *points;
-    size_t point_count;
-    bool is_replay;  /* of one state */
-    bool is_sampled; /* not all stores were seen when they happened */
+    struct report_workload *workloads;
+    size_t workload_count;
+    struct failure *failures; /* no two of them have the same culprit */
+    size_t failure_count;
+    bool is_replay; /* of one state */
     double seconds;
-    const struct failure *failure; /* NULL: none */
 };
 
+/* All workloads as one. */
+struct report_workload report_total(const struct report *report);
+
 /* "exact", "bounded (7 of 9)", "sampled (...)" */
-void report_coverage(const struct report *report, char *text, size_t size);
+void report_coverage(const struct report_workload *workload, char *text, size_t size);
 
 void report_text(const struct report *report, FILE *out);
 
@@ -43,11 +81,10 @@ void report_text(const struct report *report, FILE *out);
 int report_json(const struct report *report, const char *path);
 int report_html(const struct report *report, const char *path);
 
-/* What happened to the operation that the failure is about: a clause. */
-void report_operation(const struct report *report, char *text, size_t size);
 /* What that event is, and where: a clause. */
-void report_event(const struct trace *trace, size_t index, char *text, size_t size);
-/* Where the power failed: a clause. */
-void report_crash(const struct report *report, char *text, size_t size);
+void report_event(const struct trace_event *event, char *text, size_t size);
+/* How the run crashed, or its recovery: a clause. */
+void report_place(const struct trace *trace, const struct trace *recovery,
+                  const struct place *place, char *text, size_t size);
 
 #endif

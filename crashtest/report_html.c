@@ -79,31 +79,30 @@ static void print_row(FILE *out, const char *name, const char *text)
 
 static void print_banner(FILE *out, const struct report *report)
 {
-    const struct failure *failure = report->failure;
+    const struct report_workload total = report_total(report);
     char coverage[200];
 
-    report_coverage(report, coverage, sizeof(coverage));
-    if (!failure) {
+    report_coverage(&total, coverage, sizeof(coverage));
+    if (report->failure_count == 0) {
         fputs("<div class=\"banner passed\"><p class=\"headline\">Passed</p>\n", out);
         print_element(out, "<p>No crash that was tried left anything wrong. Coverage: ",
                       coverage, ".</p></div>\n");
-        return;
     }
+}
+
+static void print_headline(FILE *out, const struct failure *failure)
+{
     print_element(out, "<div class=\"banner failed\"><p class=\"headline\">",
                   failure->blame.headline, "</p>\n");
     print_element(out, "<p><b>What to do:</b> ", failure->blame.hint, "</p></div>\n");
 }
 
-static void print_story(FILE *out, const struct report *report)
+static void print_story(FILE *out, const struct report *report,
+                        const struct failure *failure)
 {
-    const struct failure *failure = report->failure;
-    char text[1600];
-
     fputs("<h2>What happened</h2>\n<table>\n", out);
-    report_operation(report, text, sizeof(text));
-    print_row(out, "Operation", text);
-    report_crash(report, text, sizeof(text));
-    print_row(out, "Crash", text);
+    print_row(out, "Operation", failure->operation);
+    print_row(out, "Crash", failure->crash);
     print_row(out, "Then", failure->verdict.message);
     fputs("</table>\n<p>See it again, under a debugger if you like:</p>\n<pre>", out);
     print_escaped(out, report->command);
@@ -131,50 +130,46 @@ static void print_context(FILE *out, const struct source *source)
     fclose(file);
 }
 
-static void print_culprit(FILE *out, const struct report *report)
+static void print_culprit(FILE *out, const struct blame *blame)
 {
-    const struct blame *blame = &report->failure->blame;
     struct source source;
 
-    if (blame->culprit)
-        source_of_event(&blame->culprit->event, &source);
-    else if (blame->last)
-        source_of_event(blame->last, &source);
-    else
+    if (blame->store.size == 0)
         return;
+    source_of_event(&blame->store, &source);
     print_context(out, &source);
 }
 
-static bool is_first_of_line(const struct account *account, size_t index)
+static bool is_first_of_line(const struct failure *failure, size_t index)
 {
-    uint64_t line = account->entries[index].event.at / LINE_SIZE;
+    uint64_t line = failure->stores[index].event.at / LINE_SIZE;
 
     for (size_t i = 0; i < index; i++)
-        if (account->entries[i].event.at / LINE_SIZE == line)
+        if (failure->stores[i].event.at / LINE_SIZE == line)
             return false;
     return true;
 }
 
 /* The newest store to the word that arrived or was lost decides its colour. */
-static const struct account_entry *entry_of_word(const struct account *account,
+static const struct account_entry *entry_of_word(const struct failure *failure,
                                                  uint64_t at)
 {
     const struct account_entry *found = NULL;
 
-    for (size_t i = 0; i < account->count; i++)
-        if (account->entries[i].event.at / 8 == at / 8 &&
-            (!found || account->entries[i].lost || !found->lost))
-            found = &account->entries[i];
+    for (size_t i = 0; i < failure->store_count; i++)
+        if (failure->stores[i].event.at / 8 == at / 8 &&
+            (!found || failure->stores[i].lost || !found->lost))
+            found = &failure->stores[i];
     return found;
 }
 
-static void print_line(FILE *out, const struct account *account, uint64_t line)
+static void print_line(FILE *out, const struct failure *failure, uint64_t line)
 {
     unsigned long long start = line * LINE_SIZE;
 
     fprintf(out, "<div class=\"cells\"><span>0x%llx</span>", start);
     for (uint64_t at = start; at < start + LINE_SIZE; at += 8) {
-        const struct account_entry *entry = entry_of_word(account, at);
+        const struct account_entry *entry = entry_of_word(failure, at);
 
         if (!entry)
             fputs("<span>&middot;</span>", out);
@@ -185,7 +180,7 @@ static void print_line(FILE *out, const struct account *account, uint64_t line)
     fputs("</div>\n", out);
 }
 
-static void print_lines(FILE *out, const struct account *account)
+static void print_lines(FILE *out, const struct failure *failure)
 {
     size_t shown = 0;
 
@@ -194,9 +189,9 @@ static void print_lines(FILE *out, const struct account *account)
           "power fails, a line may have been written back at any time, or never; "
           "within a line, stores arrive in their order.</p>\n<div class=\"scroll\">\n",
           out);
-    for (size_t i = 0; i < account->count && shown < LINES_SHOWN; i++)
-        if (is_first_of_line(account, i)) {
-            print_line(out, account, account->entries[i].event.at / LINE_SIZE);
+    for (size_t i = 0; i < failure->store_count && shown < LINES_SHOWN; i++)
+        if (is_first_of_line(failure, i)) {
+            print_line(out, failure, failure->stores[i].event.at / LINE_SIZE);
             shown++;
         }
     fputs("</div>\n", out);
@@ -216,101 +211,105 @@ static void print_store(FILE *out, const struct trace_event *event, const char *
             (unsigned long long)event->before, (unsigned long long)event->after);
 }
 
-static void print_in_flight(FILE *out, const struct account *account)
+static void print_in_flight(FILE *out, const struct failure *failure)
 {
-    if (account->count == 0) {
+    if (failure->store_count == 0) {
         fputs("<p>Everything that was stored before the crash had arrived.</p>\n", out);
         return;
     }
-    print_lines(out, account);
+    print_lines(out, failure);
     fputs("<h2>Stores in flight</h2>\n<table><tr><th></th><th>Where</th><th>Offset</th>"
           "<th>Bytes</th><th>Value</th></tr>\n",
           out);
-    for (size_t i = 0; i < account->count && i < STORES_SHOWN; i++)
-        print_store(out, &account->entries[i].event,
-                    account->entries[i].lost ? "<td class=\"lost\">lost</td>"
-                                             : "<td class=\"kept\">arrived</td>");
+    for (size_t i = 0; i < failure->store_count && i < STORES_SHOWN; i++)
+        print_store(out, &failure->stores[i].event,
+                    failure->stores[i].lost ? "<td class=\"lost\">lost</td>"
+                                            : "<td class=\"kept\">arrived</td>");
     fputs("</table>\n", out);
 }
 
-static void print_recovery(FILE *out, const struct trace *recovery)
+static void print_recovery(FILE *out, const struct failure *failure)
 {
-    size_t shown = 0;
-
     fputs("<h2>What recovery made of it</h2>\n", out);
-    for (size_t i = 0; recovery && i < recovery->count && shown < STORES_SHOWN; i++) {
-        if (!trace_is_store(&recovery->events[i]))
-            continue;
-        if (shown++ == 0)
-            fputs("<table><tr><th>Where</th><th>Offset</th><th>Bytes</th><th>Value</th>"
-                  "</tr>\n",
-                  out);
-        print_store(out, &recovery->events[i], "");
+    if (failure->recovery_count == 0) {
+        fputs("<p>It stored nothing.</p>\n", out);
+        return;
     }
-    fputs(shown ? "</table>\n" : "<p>It stored nothing.</p>\n", out);
+    fputs("<table><tr><th>Where</th><th>Offset</th><th>Bytes</th><th>Value</th></tr>\n",
+          out);
+    for (size_t i = 0; i < failure->recovery_count; i++)
+        print_store(out, &failure->recovery[i], "");
+    fputs("</table>\n", out);
+}
+
+static void print_failure(FILE *out, const struct report *report,
+                          const struct failure *failure)
+{
+    print_headline(out, failure);
+    print_story(out, report, failure);
+    print_culprit(out, &failure->blame);
+    print_in_flight(out, failure);
+    print_recovery(out, failure);
 }
 
 /* ---- Coverage -------------------------------------------------------------------- */
 
-static void print_point(FILE *out, const struct report *report,
-                        const struct explore_point *point)
+static void print_point(FILE *out, const struct report_point *point)
 {
-    char text[600];
+    char text[600] = "the end";
 
-    report_event(report->session->trace, point->event, text, sizeof(text));
+    if (!point->is_end)
+        report_event(&point->before, text, sizeof(text));
     print_element(out, "<tr><td>before ", text, "</td>");
-    fprintf(out, "<td class=\"v\">%llu</td>", (unsigned long long)point->states);
-    if (point->possible == UINT64_MAX)
+    fprintf(out, "<td class=\"v\">%llu</td>", (unsigned long long)point->point.states);
+    if (point->point.possible == UINT64_MAX)
         fputs("<td class=\"v\">&gt; 10<sup>19</sup></td>", out);
     else
-        fprintf(out, "<td class=\"v\">%llu</td>", (unsigned long long)point->possible);
-    fprintf(out, "<td>%s</td></tr>\n", point->exact ? "all" : "some");
+        fprintf(out, "<td class=\"v\">%llu</td>",
+                (unsigned long long)point->point.possible);
+    fprintf(out, "<td>%s</td></tr>\n", point->point.exact ? "all" : "some");
 }
 
-static void print_coverage(FILE *out, const struct report *report)
+static void print_coverage(FILE *out, const struct report_workload *workload)
 {
-    const struct explore_count *count = &report->count;
+    const struct explore_count *count = &workload->count;
     char coverage[200];
 
-    report_coverage(report, coverage, sizeof(coverage));
-    fputs("<h2>Coverage</h2>\n<table>\n", out);
+    report_coverage(workload, coverage, sizeof(coverage));
+    print_element(out, "<h2>Coverage: ", workload->name, "</h2>\n<table>\n");
     print_row(out, "Coverage", coverage);
     fprintf(out,
-            "<tr><th>Operations</th><td>%zu</td></tr>\n"
+            "<tr><th>Operations</th><td>%llu</td></tr>\n"
             "<tr><th>Crash points</th><td>%llu</td></tr>\n"
             "<tr><th>Different states after a power failure</th><td>%llu</td></tr>\n"
             "<tr><th>The same during recovery</th><td>%llu</td></tr>\n"
             "<tr><th>Kills of the process before that</th><td>%llu</td></tr>\n"
             "<tr><th>Recoveries run</th><td>%llu</td></tr>\n"
             "<tr><th>Seconds</th><td>%.2f</td></tr>\n</table>\n",
-            report->session->operation_count, (unsigned long long)count->points,
+            (unsigned long long)workload->operations, (unsigned long long)count->points,
             (unsigned long long)count->states, (unsigned long long)count->nested,
             (unsigned long long)count->kills, (unsigned long long)count->judged,
-            report->seconds);
+            workload->seconds);
+    if (workload->programs > 1)
+        return;
     fputs("<details><summary>By crash point</summary>\n<table><tr><th>The power fails"
           "</th><th>New states</th><th>Ways</th><th>Tried</th></tr>\n",
           out);
-    for (size_t i = 0; i < report->point_count && i < POINTS_SHOWN; i++)
-        print_point(out, report, &report->points[i]);
+    for (size_t i = 0; i < workload->point_count; i++)
+        print_point(out, &workload->points[i]);
     fputs("</table></details>\n", out);
 }
 
 static void print_page(FILE *out, const struct report *report)
 {
-    const struct failure *failure = report->failure;
-    const char *name = report->session->program->name;
-
     fputs(head, out);
-    print_element(out, "<title>crashtest: ", name, "</title></head><body>\n");
-    print_element(out, "<h1>crashtest: ", name, "</h1>\n");
+    print_element(out, "<title>crashtest: ", report->name, "</title></head><body>\n");
+    print_element(out, "<h1>crashtest: ", report->name, "</h1>\n");
     print_banner(out, report);
-    if (failure) {
-        print_story(out, report);
-        print_culprit(out, report);
-        print_in_flight(out, &failure->account);
-        print_recovery(out, failure->account.recovery);
-    }
-    print_coverage(out, report);
+    for (size_t i = 0; i < report->failure_count; i++)
+        print_failure(out, report, &report->failures[i]);
+    for (size_t i = 0; i < report->workload_count; i++)
+        print_coverage(out, &report->workloads[i]);
     fputs(
         "<p><small>A power failure keeps what is in persistent memory and loses what "
         "is in the CPU's caches. crashtest runs a program once, and then recovers from "

@@ -45,15 +45,14 @@ static void print_store(FILE *out, const struct account_entry *entry, const char
             entry->level ? "true" : "false", comma);
 }
 
-static void print_failure(FILE *out, const struct report *report)
+static void print_failure(FILE *out, const struct failure *failure)
 {
-    const struct failure *failure = report->failure;
     struct source culprit = {0};
-    char text[1600];
 
-    if (failure->blame.culprit)
-        source_of_event(&failure->blame.culprit->event, &culprit);
+    if (failure->blame.is_lost)
+        source_of_event(&failure->blame.store, &culprit);
     fputs("    {\n", out);
+    print_member(out, "workload", failure->workload);
     print_member(out, "id", failure->id);
     print_member(out, "kind", blame_name(failure->blame.kind));
     print_member(out, "headline", failure->blame.headline);
@@ -61,40 +60,67 @@ static void print_failure(FILE *out, const struct report *report)
     print_member(out, "culprit", culprit.place);
     print_member(out, "step", failure->verdict.step);
     print_member(out, "message", failure->verdict.message);
-    report_operation(report, text, sizeof(text));
-    print_member(out, "operation", text);
-    report_crash(report, text, sizeof(text));
-    print_member(out, "crash", text);
+    print_member(out, "operation", failure->operation);
+    print_member(out, "crash", failure->crash);
     fputs("      \"stores\": [\n", out);
-    for (size_t i = 0; i < failure->account.count; i++)
-        print_store(out, &failure->account.entries[i],
-                    i + 1 < failure->account.count ? "," : "");
-    fputs("      ]\n    }\n", out);
+    for (size_t i = 0; i < failure->store_count; i++)
+        print_store(out, &failure->stores[i], i + 1 < failure->store_count ? "," : "");
+    fputs("      ]\n    }", out);
+}
+
+static void print_counts(FILE *out, const struct report_workload *workload,
+                         const char *indent)
+{
+    const struct explore_count *count = &workload->count;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } members[] = {
+        {"programs", workload->programs}, {"operations", workload->operations},
+        {"points", count->points},        {"exact_points", count->exact_points},
+        {"states", count->states},        {"nested_states", count->nested},
+        {"kills", count->kills},          {"runs", count->judged},
+    };
+    char coverage[200];
+
+    report_coverage(workload, coverage, sizeof(coverage));
+    fprintf(out, "%s\"workload\": ", indent);
+    print_string(out, workload->name);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        fprintf(out, ",\n%s\"%s\": %llu", indent, members[i].name,
+                (unsigned long long)members[i].value);
+    fprintf(out, ",\n%s\"coverage\": ", indent);
+    print_string(out, coverage);
+    fprintf(out, ",\n%s\"seconds\": %.3f", indent, workload->seconds);
+}
+
+static void print_workloads(FILE *out, const struct report *report)
+{
+    fputs("  \"workloads\": [", out);
+    for (size_t i = 0; i < report->workload_count; i++) {
+        fputs(i > 0 ? ",\n    {\n" : "\n    {\n", out);
+        print_counts(out, &report->workloads[i], "      ");
+        fprintf(out, ",\n      \"failures\": %zu\n    }",
+                report->workloads[i].failures);
+    }
+    fputs("\n  ],\n", out);
 }
 
 static void print_report(FILE *out, const struct report *report)
 {
-    const struct explore_count *count = &report->count;
-    char coverage[200];
+    const struct report_workload total = report_total(report);
 
-    report_coverage(report, coverage, sizeof(coverage));
-    fputs("{\n  \"workload\": ", out);
-    print_string(out, report->session->program->name);
-    fprintf(out, ",\n  \"operations\": %zu,\n  \"points\": %llu,\n",
-            report->session->operation_count, (unsigned long long)count->points);
-    fprintf(out, "  \"exact_points\": %llu,\n  \"states\": %llu,\n",
-            (unsigned long long)count->exact_points, (unsigned long long)count->states);
-    fprintf(out, "  \"nested_states\": %llu,\n  \"kills\": %llu,\n  \"runs\": %llu,\n",
-            (unsigned long long)count->nested, (unsigned long long)count->kills,
-            (unsigned long long)count->judged);
-    fprintf(out, "  \"strategy\": \"%s\",\n  \"seed\": %llu,\n",
+    fputs("{\n", out);
+    print_counts(out, &total, "  ");
+    fprintf(out, ",\n  \"strategy\": \"%s\",\n  \"seed\": %llu,\n",
             report->options->strategy->name, (unsigned long long)report->options->seed);
-    fputs("  \"coverage\": ", out);
-    print_string(out, coverage);
-    fprintf(out, ",\n  \"seconds\": %.3f,\n  \"failures\": [\n", report->seconds);
-    if (report->failure)
-        print_failure(out, report);
-    fputs("  ]\n}\n", out);
+    print_workloads(out, report);
+    fputs("  \"failures\": [", out);
+    for (size_t i = 0; i < report->failure_count; i++) {
+        fputs(i > 0 ? ",\n" : "\n", out);
+        print_failure(out, &report->failures[i]);
+    }
+    fputs(report->failure_count > 0 ? "\n  ]\n}\n" : "]\n}\n", out);
 }
 
 int report_json(const struct report *report, const char *path)

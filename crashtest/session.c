@@ -17,6 +17,8 @@
 #define PM_SIZE_MAX ((uint64_t)1 << 40)
 #define EVENTS_MAX ((size_t)1 << 23)
 #define RUN_HOOKS_MAX ((uint64_t)1 << 32)
+/* So often all of PM is compared with what was seen, where programs run in this process. */
+#define COMPARE_EVERY 16
 
 /* Where PM lies before the crash and after it. */
 #define RUN_ADDRESS ((uintptr_t)0x100000000000)
@@ -38,7 +40,7 @@ struct outcome {
     char misuse[200];   /* of crashtest_begin() and _end() */
 };
 
-static struct session *running; /* in the child */
+static struct session *running;
 
 /* ---- Marks ----------------------------------------------------------------------- */
 
@@ -96,23 +98,7 @@ void crashtest_end(void)
     note_unseen(marks->count);
 }
 
-/* ---- The child ------------------------------------------------------------------- */
-
-static void *share(size_t size)
-{
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
-static uint8_t *map_pm(const struct session *session, uintptr_t address)
-{
-    void *memory = mmap((void *)address, session->size, PROT_READ | PROT_WRITE,
-                        MAP_SHARED, session->fd, 0);
-
-    return memory == MAP_FAILED ? NULL : memory;
-}
+/* ---- Running --------------------------------------------------------------------- */
 
 static int call_init(void *arg)
 {
@@ -130,39 +116,62 @@ static int call_run(void *arg)
 }
 
 static bool step(struct session *session, const char *name, guard_fn *function,
-                 struct crashtest_pm *pm)
+                 struct crashtest_pm *pm, uint64_t hooks_max)
 {
     session->outcome->step = name;
-    guard_call(function, pm, RUN_HOOKS_MAX, &session->outcome->report);
+    guard_call(function, pm, hooks_max, &session->outcome->report);
     return guard_succeeded(&session->outcome->report);
 }
 
-static void run_in_child(struct session *session)
+static struct crashtest_pm pm_of_run(const struct session *session)
 {
-    struct crashtest_pm pm = {map_pm(session, RUN_ADDRESS), session->size,
-                              session->path};
+    return (struct crashtest_pm){session->run_image, session->size, session->path};
+}
 
-    if (!pm.base)
-        return;
-    running = session;
-    record_pm(session->path, session->fd, pm.base, session->size, session->shadow);
-    guard_init_child();
-    if (!step(session, "init", call_init, &pm))
-        return;
-    memcpy(session->base, pm.base, session->size);
-    memcpy(session->shadow, pm.base, session->size);
+static void record_run(struct session *session, uint64_t hooks_max, bool compare)
+{
+    struct crashtest_pm pm = pm_of_run(session);
+
     session->marks->count = 0; /* those of init do not count */
     session->marks->is_open = false;
+    recorder.compare = compare;
     record_start(session->trace);
-    bool done = step(session, "run", call_run, &pm);
+    bool done = step(session, "run", call_run, &pm, hooks_max);
 
-    record_look_for_unseen();
+    if (compare)
+        record_look_for_unseen();
     record_stop();
+    recorder.compare = true;
     note_unseen(0);
     session->outcome->is_done = done;
 }
 
-/* ---- The parent ------------------------------------------------------------------ */
+/* ---- In a child ------------------------------------------------------------------ */
+
+static bool make_base(struct session *session)
+{
+    struct crashtest_pm pm = pm_of_run(session);
+
+    if (session->tested->base)
+        memcpy(pm.base, session->tested->base, session->size);
+    else if (!step(session, "init", call_init, &pm, RUN_HOOKS_MAX))
+        return false;
+    memcpy(session->base, pm.base, session->size);
+    memcpy(session->shadow, pm.base, session->size);
+    return true;
+}
+
+static void run_in_child(struct session *session)
+{
+    if (mprotect(session->run_image, session->size, PROT_READ | PROT_WRITE) < 0)
+        return;
+    running = session;
+    record_pm(session->path, session->fd, session->run_image, session->size,
+              session->shadow);
+    guard_init_child();
+    if (make_base(session))
+        record_run(session, RUN_HOOKS_MAX, true);
+}
 
 static int fail(struct session *session, int result, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -177,39 +186,74 @@ static int fail(struct session *session, int result, const char *format, ...)
     return result;
 }
 
-static int check_program(struct session *session)
+static int fork_run(struct session *session, int *status)
 {
-    const struct crashtest_program *program = session->program;
+    session->loaded = NULL;
+    if (ftruncate(session->fd, 0) < 0 ||
+        ftruncate(session->fd, (off_t)session->size) < 0)
+        return fail(session, -errno, "cannot clear PM: %s", strerror(errno));
+    fflush(NULL);
+    pid_t child = fork();
 
-    if (program->pm_size == 0)
-        return fail(session, -EINVAL, "pm_size is 0: there is no PM to lose");
-    if (program->pm_size > PM_SIZE_MAX)
-        return fail(session, -EINVAL, "pm_size is too large: %zu bytes",
-                    program->pm_size);
-    if (!program->name || !program->run || !program->check)
-        return fail(session, -EINVAL, "the program needs a name, run and check");
-    session->size = (program->pm_size + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
+    if (child < 0)
+        return fail(session, -errno, "cannot fork: %s", strerror(errno));
+    if (child == 0) {
+        run_in_child(session);
+        fflush(NULL);
+        _exit(0);
+    }
+    while (waitpid(child, status, 0) < 0 && errno == EINTR)
+        ;
     return 0;
 }
 
-static int make_pm(struct session *session)
+/* PM, and what it looks like after recovery. */
+static void load(struct session *session, const uint8_t *bytes)
 {
-    session->fd = memfd_create("crashtest-pm", 0);
-    if (session->fd < 0 || ftruncate(session->fd, (off_t)session->size) < 0)
-        return fail(session, -errno, "cannot make PM of %llu bytes: %s",
-                    (unsigned long long)session->size, strerror(errno));
-    snprintf(session->path, sizeof(session->path), "/proc/self/fd/%d", session->fd);
-    session->base = share(session->size);
-    session->shadow = mmap(NULL, session->size, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    session->trace = trace_create(EVENTS_MAX);
-    session->marks = share(sizeof(*session->marks));
-    session->outcome = share(sizeof(*session->outcome));
-    if (!session->base || session->shadow == MAP_FAILED || !session->trace ||
-        !session->marks || !session->outcome)
-        return fail(session, -ENOMEM, "no memory for the trace");
+    memcpy(session->image, bytes, session->size);
+    memcpy(session->shadow, bytes, session->size);
+}
+
+/* ---- In this process ------------------------------------------------------------- */
+
+static void take_back(struct session *session, bool compared)
+{
+    const struct trace *trace = session->trace;
+
+    if (trace->is_full || session->outcome->unseen > 0 ||
+        (compared && !session->outcome->is_done)) {
+        load(session, session->tested->base);
+        return;
+    }
+    for (size_t i = trace->count; i-- > 0;) {
+        const struct trace_event *e = &trace->events[i];
+
+        if (!trace_is_store(e))
+            continue;
+        trace_store_piece(session->image + e->at, e->before, e->size);
+        trace_store_piece(session->shadow + e->at, e->before, e->size);
+    }
+}
+
+static int run_here(struct session *session)
+{
+    bool compare = session->runs++ % COMPARE_EVERY == 0 || recorder.catch_up;
+
+    if (session->loaded != session->tested->base)
+        load(session, session->tested->base);
+    session->loaded = session->tested->base;
+    if (mprotect(session->run_image, session->size, PROT_READ | PROT_WRITE) < 0)
+        return fail(session, -errno, "cannot make PM writable: %s", strerror(errno));
+    running = session;
+    record_pm(session->path, session->fd, session->run_image, session->size,
+              session->shadow);
+    record_run(session, session->hooks_max, compare);
+    running = NULL;
+    take_back(session, compare);
     return 0;
 }
+
+/* ---- Either way ------------------------------------------------------------------ */
 
 static bool has_stores(const struct trace *trace)
 {
@@ -227,7 +271,7 @@ static bool has_seen_stores(const struct trace *trace)
     return false;
 }
 
-static int judge_child(struct session *session, int status)
+static int judge_outcome(struct session *session, int status)
 {
     const struct outcome *outcome = session->outcome;
     char text[420];
@@ -241,7 +285,7 @@ static int judge_child(struct session *session, int status)
         return fail(session, -EINVAL, "crashtest_end() is missing after \"%s\"",
                     session->marks->names[session->marks->count - 1]);
     if (outcome->is_done)
-        return has_stores(session->trace)
+        return session->tested->base || has_stores(session->trace)
                    ? 0
                    : fail(session, -EINVAL,
                           "run stores nothing to PM: nothing can be lost");
@@ -258,35 +302,14 @@ static int run_once(struct session *session)
     int status = 0;
 
     trace_clear(session->trace);
-    memset(session->outcome, 0, sizeof(*session->outcome));
-    if (ftruncate(session->fd, 0) < 0 ||
-        ftruncate(session->fd, (off_t)session->size) < 0)
-        return fail(session, -errno, "cannot clear PM: %s", strerror(errno));
-    fflush(NULL);
-    pid_t child = fork();
+    session->outcome->step = NULL;
+    session->outcome->is_done = false;
+    session->outcome->unseen = session->outcome->unseen_in = 0;
+    session->outcome->misuse[0] = 0;
+    int result =
+        session->tested->in_process ? run_here(session) : fork_run(session, &status);
 
-    if (child < 0)
-        return fail(session, -errno, "cannot fork: %s", strerror(errno));
-    if (child == 0) {
-        run_in_child(session);
-        fflush(NULL);
-        _exit(0);
-    }
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    return judge_child(session, status);
-}
-
-static int list_operations(struct session *session)
-{
-    session->operation_count = session->marks->count;
-    session->operations =
-        calloc(session->operation_count + 1, sizeof(*session->operations));
-    if (!session->operations)
-        return fail(session, -ENOMEM, "no memory for the trace");
-    for (size_t i = 0; i < session->operation_count; i++)
-        session->operations[i] = session->marks->names[i];
-    return 0;
+    return result < 0 ? result : judge_outcome(session, status);
 }
 
 /* Stores that were found by comparing are found at each flush and fence from then on.
@@ -295,6 +318,7 @@ static int run_again_if_unseen(struct session *session)
 {
     session->unseen = session->outcome->unseen;
     session->unseen_at = session->outcome->unseen_at;
+    session->unseen_in = NULL;
     if (session->outcome->unseen_in)
         session->unseen_in = session->marks->names[session->outcome->unseen_in - 1];
     if (session->unseen == 0)
@@ -304,27 +328,160 @@ static int run_again_if_unseen(struct session *session)
     return run_once(session);
 }
 
-static int map_for_recovery(struct session *session)
+static int list_operations(struct session *session)
 {
-    session->image = map_pm(
-        session, session->program->fixed_address ? RUN_ADDRESS : RECOVERY_ADDRESS);
-    if (!session->image)
-        return fail(session, -ENOMEM, "cannot map PM");
-    memcpy(session->image, session->base, session->size);
-    memcpy(session->shadow, session->base, session->size);
+    size_t count = session->marks->count;
+
+    if (count + 1 > session->operation_capacity) {
+        const char **grown =
+            realloc(session->operations, (count * 2 + 16) * sizeof(*grown));
+
+        if (!grown)
+            return fail(session, -ENOMEM, "no memory for the trace");
+        session->operations = grown;
+        session->operation_capacity = count * 2 + 16;
+    }
+    for (size_t i = 0; i < count; i++)
+        session->operations[i] = session->marks->names[i];
+    session->operations[count] = NULL;
+    session->operation_count = count;
+    return 0;
+}
+
+static int prepare_recovery(struct session *session)
+{
+    if (!session->tested->in_process)
+        load(session, session->base);
+    else if (!session->is_fixed &&
+             mprotect(session->run_image, session->size, PROT_NONE) < 0)
+        return fail(session, -errno, "cannot protect PM: %s", strerror(errno));
     record_pm(session->path, session->fd, session->image, session->size,
               session->shadow);
     return 0;
 }
 
-int session_record(struct session *session, const struct crashtest_program *program)
+/* ---- Memory ---------------------------------------------------------------------- */
+
+static void *share(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static uint8_t *map_pm(const struct session *session, uintptr_t address, int protection)
+{
+    void *memory =
+        mmap((void *)address, session->size, protection, MAP_SHARED, session->fd, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int make_pm(struct session *session)
+{
+    session->fd = memfd_create("crashtest-pm", 0);
+    if (session->fd < 0 || ftruncate(session->fd, (off_t)session->size) < 0)
+        return fail(session, -errno, "cannot make PM of %llu bytes: %s",
+                    (unsigned long long)session->size, strerror(errno));
+    snprintf(session->path, sizeof(session->path), "/proc/self/fd/%d", session->fd);
+    session->base = share(session->size);
+    session->shadow = mmap(NULL, session->size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (session->shadow == MAP_FAILED)
+        session->shadow = NULL;
+    session->is_fixed = session->program->fixed_address;
+    session->image = map_pm(session, session->is_fixed ? RUN_ADDRESS : RECOVERY_ADDRESS,
+                            PROT_READ | PROT_WRITE);
+    session->run_image =
+        session->is_fixed ? session->image : map_pm(session, RUN_ADDRESS, PROT_NONE);
+    if (!session->base || !session->shadow || !session->run_image || !session->image)
+        return fail(session, -ENOMEM, "no memory for PM");
+    return 0;
+}
+
+static void unmap(uint8_t **memory, uint64_t size)
+{
+    if (*memory)
+        munmap(*memory, size);
+    *memory = NULL;
+}
+
+static void unmake_pm(struct session *session)
+{
+    recorder.base = NULL;
+    unmap(&session->base, session->size);
+    unmap(&session->shadow, session->size);
+    if (!session->is_fixed)
+        unmap(&session->run_image, session->size);
+    unmap(&session->image, session->size);
+    session->run_image = NULL;
+    if (session->fd >= 0)
+        close(session->fd);
+    session->fd = -1;
+    session->loaded = NULL;
+}
+
+static int make_trace(struct session *session)
+{
+    session->trace = session->trace ? session->trace : trace_create(EVENTS_MAX);
+    session->marks = session->marks ? session->marks : share(sizeof(*session->marks));
+    session->outcome =
+        session->outcome ? session->outcome : share(sizeof(*session->outcome));
+    return session->trace && session->marks && session->outcome
+               ? 0
+               : fail(session, -ENOMEM, "no memory for the trace");
+}
+
+/* ---- Recording ------------------------------------------------------------------- */
+
+static int check_program(struct session *session)
+{
+    const struct crashtest_program *program = session->program;
+
+    if (program->pm_size == 0)
+        return fail(session, -EINVAL, "pm_size is 0: there is no PM to lose");
+    if (program->pm_size > PM_SIZE_MAX)
+        return fail(session, -EINVAL, "pm_size is too large: %zu bytes",
+                    program->pm_size);
+    if (!program->name || !program->run || (!program->check && !session->tested->check))
+        return fail(session, -EINVAL, "the program needs a name, run and check");
+    if (session->tested->in_process && !session->tested->base)
+        return fail(session, -EINVAL, "running here needs a base image");
+    return 0;
+}
+
+static int prepare_pm(struct session *session)
+{
+    uint64_t pages = PAGE_SIZE - 1;
+    uint64_t size = (session->program->pm_size + pages) & ~pages;
+
+    if (session->image && session->size == size &&
+        session->is_fixed == session->program->fixed_address)
+        return 0;
+    unmake_pm(session);
+    session->size = size;
+    return make_pm(session);
+}
+
+void session_init(struct session *session, uint64_t hooks_max)
+{
+    *session = (struct session){.fd = -1, .hooks_max = hooks_max};
+}
+
+int session_record(struct session *session, const struct session_program *tested)
 {
     int result;
 
-    *session = (struct session){.program = program, .fd = -1};
+    session->tested = tested;
+    session->program = tested->program;
+    session->error[0] = 0;
+    recorder.catch_up = false;
     result = check_program(session);
     if (result == 0)
-        result = make_pm(session);
+        result = prepare_pm(session);
+    if (result == 0)
+        result = make_trace(session);
     if (result == 0)
         result = run_once(session);
     if (result == 0)
@@ -332,22 +489,17 @@ int session_record(struct session *session, const struct crashtest_program *prog
     if (result == 0)
         result = list_operations(session);
     if (result == 0)
-        result = map_for_recovery(session);
+        result = prepare_recovery(session);
     return result;
 }
 
 void session_finish(struct session *session)
 {
+    unmake_pm(session);
     trace_destroy(session->trace);
-    if (session->base)
-        munmap(session->base, session->size);
-    if (session->shadow && session->shadow != MAP_FAILED)
-        munmap(session->shadow, session->size);
     if (session->marks)
         munmap(session->marks, sizeof(*session->marks));
     if (session->outcome)
         munmap(session->outcome, sizeof(*session->outcome));
     free(session->operations);
-    if (session->fd >= 0)
-        close(session->fd);
 }

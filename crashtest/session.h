@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * session.h - runs a program once, in a child, and has its trace.
+ * session.h - runs a program once, and has its trace: in a child, or here.
  */
 #ifndef CRASHTEST_SESSION_H
 #define CRASHTEST_SESSION_H
@@ -15,17 +15,57 @@
 #define OPERATIONS_MAX 65536
 #define OPERATION_NAME_MAX 63
 
+/*
+ * The lines that run or recovery have stored to, by their offsets, each once: first all
+ * of run's, then those that are only recovery's. No other is unlike the base image.
+ */
+struct touched {
+    const uint64_t *lines;
+    size_t count;
+};
+
+/* A program, and how it is tested. Zeroed but for `program`: as crashtest_main() does. */
+struct session_program {
+    const struct crashtest_program *program; /* name: for ids, without ':' */
+    const char *workload; /* that its results are added to; NULL: the program's name */
+
+    /*
+     * PM that `run` begins with, of pm_size bytes, instead of `init`. It must not
+     * change: the same pointer again is not copied again.
+     */
+    const uint8_t *base;
+
+    /*
+     * `run` is called in this process, on PM at another address than recovery gets. It
+     * must undo whatever it does to the process, and so must `close`. Needs `base`.
+     */
+    bool in_process;
+
+    /* Operations before this one are not explored: that was done in other programs. */
+    uint64_t first;
+
+    /* Instead of program->check. */
+    int (*check)(const struct crashtest_pm *pm, const struct crashtest_crash *crash,
+                 const struct touched *touched, void *arg);
+};
+
 struct session {
+    const struct session_program *tested;
     const struct crashtest_program *program;
-    int fd; /* of the file that is PM */
+    uint64_t hooks_max; /* of `run` in this process */
+    int fd;             /* of the file that is PM */
     char path[64];
     uint64_t size;
-    uint8_t *base;   /* PM after init: what was durable before the run */
-    uint8_t *image;  /* a mapping of the file, for recovery */
-    uint8_t *shadow; /* of the image */
+    uint8_t *base;         /* PM after init: what was durable before the run */
+    const uint8_t *loaded; /* what image and shadow have; NULL: something else */
+    uint8_t *run_image;    /* a mapping of the file, for run: otherwise protected */
+    uint8_t *image;        /* the same, for recovery; base again after the run */
+    uint8_t *shadow;       /* of the image */
     struct trace *trace;
     const char **operations; /* ends with NULL */
-    size_t operation_count;
+    size_t operation_count, operation_capacity;
+    uint64_t runs; /* in this process */
+    bool is_fixed; /* PM is at the same address for run and recovery */
 
     uint64_t unseen; /* words stored past the hooks; the first of them: */
     uint64_t unseen_at;
@@ -37,8 +77,10 @@ struct session {
     char error[600]; /* why there is no trace */
 };
 
-/* 0, or negative with `error` set. Either way session_finish() comes later. */
-int session_record(struct session *session, const struct crashtest_program *program);
+void session_init(struct session *session, uint64_t hooks_max);
+
+/* 0, or negative with `error` set. The trace is valid until the next one. */
+int session_record(struct session *session, const struct session_program *tested);
 void session_finish(struct session *session);
 
 #endif

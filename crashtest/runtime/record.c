@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct recorder recorder = {.hooks_left = UINT64_MAX};
+struct recorder recorder = {.hooks_left = UINT64_MAX, .compare = true};
 
 #define DEPTH_MAX 256
 
@@ -396,7 +396,10 @@ void record_mark(enum trace_kind kind, uint64_t operation)
 {
     uintptr_t frames[TRACE_FRAMES];
 
-    record_look_for_unseen();
+    if (recorder.compare)
+        record_look_for_unseen();
+    else
+        record_settle();
     if (!recorder.trace)
         return;
     lock();

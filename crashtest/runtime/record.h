@@ -26,6 +26,7 @@ struct recorder {
     uint8_t *shadow;
     struct trace *trace;
     bool catch_up;       /* with what is stored past the hooks, at every fence */
+    bool compare;        /* look for it where operations begin and end */
     bool locks_are_weak; /* a locked instruction is not taken for a fence */
     uint64_t hooks_left; /* of a function of the program: then it hangs */
     void (*on_hang)(void);

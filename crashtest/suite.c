@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/suite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "crashtest/guard.h"
+#include "crashtest/oracle.h"
+
+#define HOOKS_MAX ((uint64_t)50 * 1000 * 1000)
+#define SAMPLED_SECONDS 30
+#define RECOVERY_SHOWN 64
+
+struct suite {
+    struct suite_options options;
+    struct explore_options explore; /* of the program */
+    struct session session;
+    struct oracle oracle;
+    struct suite_run run;
+    struct subject subject;    /* of the run */
+    struct explorer *explorer; /* of that subject */
+    struct place place;
+    struct account account;
+    struct report report;
+    size_t workload_capacity, failure_capacity;
+    double start;
+    int own_stdout, own_stderr, nowhere; /* opened before what programs open */
+    char error[700];
+};
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* ---- Output ---------------------------------------------------------------------- */
+
+/* What the program prints while states are tried goes nowhere: it is printed when a
+ * wrong one is explained. */
+static void hush(const struct suite *suite)
+{
+    fflush(NULL);
+    if (suite->nowhere >= 0) {
+        dup2(suite->nowhere, STDOUT_FILENO);
+        dup2(suite->nowhere, STDERR_FILENO);
+    }
+}
+
+static void unhush(const struct suite *suite)
+{
+    fflush(NULL);
+    if (suite->own_stdout >= 0)
+        dup2(suite->own_stdout, STDOUT_FILENO);
+    if (suite->own_stderr >= 0)
+        dup2(suite->own_stderr, STDERR_FILENO);
+}
+
+static enum suite_result cannot_test(struct suite *suite, const char *why)
+{
+    snprintf(suite->error, sizeof(suite->error), "%s", why);
+    return SUITE_NOT_TESTED;
+}
+
+/* ---- The report ------------------------------------------------------------------ */
+
+static bool has_room(void **memory, size_t count, size_t *capacity, size_t size)
+{
+    void *grown;
+
+    if (count < *capacity)
+        return true;
+    grown = realloc(*memory, (*capacity * 2 + 16) * size);
+    if (!grown)
+        return false;
+    *memory = grown;
+    *capacity = *capacity * 2 + 16;
+    return true;
+}
+
+static const char *workload_of(const struct suite_run *run)
+{
+    return run->workload ? run->workload : run->name;
+}
+
+/* The newest ones are asked for most. */
+static struct report_workload *find_workload(struct suite *suite, const char *name)
+{
+    struct report *report = &suite->report;
+
+    for (size_t i = report->workload_count; i-- > 0;)
+        if (strncmp(report->workloads[i].name, name,
+                    sizeof(report->workloads[i].name) - 1) == 0)
+            return &report->workloads[i];
+    void *memory = report->workloads;
+
+    if (!has_room(&memory, report->workload_count, &suite->workload_capacity,
+                  sizeof(*report->workloads)))
+        return NULL;
+    report->workloads = memory;
+    struct report_workload *workload = &report->workloads[report->workload_count++];
+
+    *workload = (struct report_workload){0};
+    snprintf(workload->name, sizeof(workload->name), "%s", name);
+    return workload;
+}
+
+static bool has_flushes(const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace->events[i].kind == TRACE_FLUSH ||
+            trace->events[i].kind == TRACE_STREAM ||
+            trace->events[i].kind == TRACE_CLFLUSH)
+            return true;
+    return false;
+}
+
+static bool has_stores(const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace_is_store(&trace->events[i]))
+            return true;
+    return false;
+}
+
+static void note_points(struct suite *suite, struct report_workload *workload)
+{
+    size_t count;
+    const struct explore_point *points = explorer_points(suite->explorer, &count);
+    const struct trace *trace = suite->subject.trace;
+
+    if (count > REPORT_POINTS_MAX)
+        count = REPORT_POINTS_MAX;
+    workload->points = calloc(count + 1, sizeof(*workload->points));
+    if (!workload->points)
+        return;
+    workload->point_count = count;
+    for (size_t i = 0; i < count; i++)
+        workload->points[i] = (struct report_point){points[i],
+                                                    points[i].event < trace->count
+                                                        ? trace->events[points[i].event]
+                                                        : (struct trace_event){0},
+                                                    points[i].event >= trace->count};
+}
+
+static void note_unseen(const struct session *session, struct report_workload *workload)
+{
+    if (session->unseen == 0 || workload->unseen.words > 0)
+        return;
+    workload->unseen = (struct report_unseen){
+        .words = session->unseen,
+        .at = session->unseen_at,
+        .is_blind = session->is_blind,
+    };
+    snprintf(workload->unseen.in, sizeof(workload->unseen.in), "%s",
+             session->unseen_in ? session->unseen_in : "");
+}
+
+static void note_run(struct suite *suite, struct report_workload *workload)
+{
+    const struct trace *trace = suite->subject.trace;
+
+    if (workload->programs == 0)
+        note_points(suite, workload);
+    workload->programs++;
+    workload->operations += suite->run.operation_count;
+    workload->never_flushes |= has_stores(trace) && !has_flushes(trace);
+}
+
+/* ---- Failures -------------------------------------------------------------------- */
+
+static void print_id(const struct suite *suite, char *id, size_t size)
+{
+    int length = snprintf(id, size, "%s:%llu:", suite->run.name,
+                          (unsigned long long)suite->explore.seed);
+
+    if (length > 0 && (size_t)length < size)
+        place_print(&suite->place, id + length, size - (size_t)length);
+}
+
+static const char *name_of(const struct suite_run *run, uint64_t operation)
+{
+    return operation < run->operation_count ? run->operations[operation] : "?";
+}
+
+static void describe_operation(const struct suite_run *run, const struct crash *crash,
+                               char *text, size_t size)
+{
+    if (crash->running != NO_OPERATION)
+        snprintf(text, size, "\"%s\" was running, %llu had returned",
+                 name_of(run, crash->running), (unsigned long long)crash->returned);
+    else if (crash->returned > 0)
+        snprintf(text, size, "\"%s\" had returned, %llu in all",
+                 name_of(run, crash->returned - 1),
+                 (unsigned long long)crash->returned);
+    else
+        snprintf(text, size, "none had begun");
+}
+
+static const char *operation_of(const struct suite_run *run, const struct crash *crash)
+{
+    if (crash->running != NO_OPERATION)
+        return name_of(run, crash->running);
+    return crash->returned > 0 ? name_of(run, crash->returned - 1) : NULL;
+}
+
+static void keep_stores(const struct account *account, struct failure *failure)
+{
+    failure->stores = calloc(account->count + 1, sizeof(*failure->stores));
+    failure->recovery = calloc(RECOVERY_SHOWN, sizeof(*failure->recovery));
+    if (failure->stores && account->count > 0) {
+        memcpy(failure->stores, account->entries,
+               account->count * sizeof(*failure->stores));
+        failure->store_count = account->count;
+    }
+    const struct trace *recovery = account->recovery;
+
+    for (size_t i = 0; failure->recovery && recovery && i < recovery->count &&
+                       failure->recovery_count < RECOVERY_SHOWN;
+         i++)
+        if (trace_is_store(&recovery->events[i]))
+            failure->recovery[failure->recovery_count++] = recovery->events[i];
+}
+
+static void failure_finish(struct failure *failure)
+{
+    free(failure->stores);
+    free(failure->recovery);
+}
+
+static bool is_known(const struct report *report, const struct failure *failure)
+{
+    for (size_t i = 0; i < report->failure_count; i++)
+        if (strcmp(report->failures[i].blame.headline, failure->blame.headline) == 0)
+            return true;
+    return false;
+}
+
+static void keep_failure(struct suite *suite, struct failure *failure)
+{
+    struct report *report = &suite->report;
+    void *memory = report->failures;
+
+    if (is_known(report, failure) ||
+        !has_room(&memory, report->failure_count, &suite->failure_capacity,
+                  sizeof(*failure)))
+        return;
+    report->failures = memory;
+    keep_stores(&suite->account, failure);
+    report->failures[report->failure_count++] = *failure;
+}
+
+/* Judges a wrong state once more, and finds out why it is. False if it is right now. */
+static bool explain(struct suite *suite, struct verdict *verdict)
+{
+    static struct failure failure; /* is large */
+    struct crash crash;
+
+    failure = (struct failure){0};
+    account_finish(&suite->account);
+    if (!explorer_replay(suite->explorer, &suite->place, &crash, verdict,
+                         &suite->account) ||
+        verdict->kind != VERDICT_WRONG)
+        return false;
+    failure.verdict = *verdict;
+    snprintf(failure.workload, sizeof(failure.workload), "%s",
+             workload_of(&suite->run));
+    describe_operation(&suite->run, &crash, failure.operation,
+                       sizeof(failure.operation));
+    report_place(suite->subject.trace, suite->account.recovery, &suite->place,
+                 failure.crash, sizeof(failure.crash));
+    blame_find(&suite->subject, &suite->place, &crash, &suite->account, verdict,
+               operation_of(&suite->run, &crash), &failure.blame);
+    print_id(suite, failure.id, sizeof(failure.id));
+    keep_failure(suite, &failure);
+    return true;
+}
+
+/* ---- Testing --------------------------------------------------------------------- */
+
+static double seconds_left(const struct suite *suite)
+{
+    double seconds = suite->options.explore.seconds;
+
+    if (seconds < 0)
+        return suite->oracle.in_child ? SAMPLED_SECONDS : 0;
+    if (seconds == 0)
+        return 0;
+    double left = seconds - (now() - suite->start);
+
+    return left > 0 ? left : 1e-9;
+}
+
+/* An explorer can be used again as long as PM is where it was. */
+static bool begin_run(struct suite *suite, const struct suite_run *run)
+{
+    const struct subject before = suite->subject;
+
+    suite->run = *run;
+    suite->subject = *run->subject;
+    suite->explore = suite->options.explore;
+    suite->explore.first = run->first;
+    suite->explore.seconds = seconds_left(suite);
+    if (!suite->report.name)
+        suite->report.name = run->name;
+    if (suite->explorer && before.image == suite->subject.image &&
+        before.size == suite->subject.size)
+        return true;
+    explorer_destroy(suite->explorer);
+    suite->explorer = explorer_create(&suite->subject, &suite->explore);
+    return suite->explorer != NULL;
+}
+
+static enum suite_result conclude(struct suite *suite, struct verdict *verdict)
+{
+    if (verdict->kind == VERDICT_CANNOT_SAY)
+        return cannot_test(suite, verdict->message);
+    if (verdict->kind == VERDICT_RIGHT)
+        return SUITE_PASSED;
+    struct verdict first = *verdict;
+
+    if (explain(suite, verdict))
+        return SUITE_FAILED;
+    snprintf(suite->error, sizeof(suite->error),
+             "a state was wrong (%s), but not when it was tried again; recover and "
+             "check must depend on PM alone",
+             first.message);
+    return SUITE_NOT_TESTED;
+}
+
+static void add_count(struct explore_count *to, const struct explore_count *from)
+{
+    to->points += from->points;
+    to->exact_points += from->exact_points;
+    to->kills += from->kills;
+    to->states += from->states;
+    to->nested += from->nested;
+    to->nested_points += from->nested_points;
+    to->exact_nested_points += from->exact_nested_points;
+    to->judged += from->judged;
+    to->out_of_time |= from->out_of_time;
+    if (__builtin_add_overflow(to->possible, from->possible, &to->possible))
+        to->possible = UINT64_MAX;
+}
+
+static enum suite_result explore(struct suite *suite, struct report_workload *workload)
+{
+    struct explore_count count;
+    struct verdict verdict;
+    size_t failures = suite->report.failure_count;
+
+    hush(suite);
+    explorer_run(suite->explorer, &count, &suite->place, &verdict);
+    if (verdict.kind == VERDICT_WRONG)
+        explorer_shrink(suite->explorer, &suite->place);
+    unhush(suite);
+    enum suite_result result = conclude(suite, &verdict);
+
+    add_count(&workload->count, &count);
+    workload->failures += suite->report.failure_count - failures;
+    note_run(suite, workload);
+    return result;
+}
+
+enum suite_result suite_explore(struct suite *suite, const struct suite_run *run)
+{
+    double start = now();
+
+    suite->error[0] = 0;
+    if (suite->report.failure_count >= suite->options.failures_max)
+        return SUITE_FAILED;
+    struct report_workload *workload = find_workload(suite, workload_of(run));
+
+    if (!workload || !begin_run(suite, run))
+        return cannot_test(suite, "no memory");
+    enum suite_result result = explore(suite, workload);
+
+    workload->seconds += now() - start;
+    return result;
+}
+
+/* ---- Replaying ------------------------------------------------------------------- */
+
+size_t suite_id_name(const char *id)
+{
+    return strcspn(id, ":");
+}
+
+/* The id without the program's name and the seed. */
+static const char *place_of_id(const struct suite *suite, const char *id)
+{
+    size_t length = strlen(suite->run.name);
+
+    if (strncmp(id, suite->run.name, length) != 0 || id[length] != ':')
+        return NULL;
+    id = strchr(id + length + 1, ':');
+    return id ? id + 1 : NULL;
+}
+
+static enum suite_result replay(struct suite *suite, const char *id)
+{
+    const char *text = place_of_id(suite, id);
+    struct verdict verdict;
+
+    place_finish(&suite->place);
+    if (!text || !place_parse(&suite->place, text)) {
+        snprintf(suite->error, sizeof(suite->error), "this is no id of it: %.300s", id);
+        return SUITE_NOT_TESTED;
+    }
+    if (!explorer_replay(suite->explorer, &suite->place, NULL, &verdict, NULL))
+        return cannot_test(suite, "there is no such state: the program has changed "
+                                  "since the id was printed");
+    return conclude(suite, &verdict);
+}
+
+enum suite_result suite_replay_run(struct suite *suite, const struct suite_run *run,
+                                   const char *id)
+{
+    struct report_workload *workload = find_workload(suite, workload_of(run));
+
+    suite->error[0] = 0;
+    suite->report.is_replay = true;
+    if (!workload || !begin_run(suite, run))
+        return cannot_test(suite, "no memory");
+    enum suite_result result = replay(suite, id);
+
+    note_run(suite, workload);
+    workload->failures = suite->report.failure_count;
+    return result;
+}
+
+/* ---- Programs -------------------------------------------------------------------- */
+
+static size_t first_event(const struct trace *trace, uint64_t operation)
+{
+    if (operation == 0)
+        return 0;
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace->events[i].kind == TRACE_BEGIN && trace->events[i].at == operation)
+            return i;
+    return trace->count;
+}
+
+static void begin_program(struct suite *suite, struct suite_run *run,
+                          struct subject *subject)
+{
+    const struct session *session = &suite->session;
+
+    *subject = (struct subject){session->image,  session->shadow, session->size,
+                                session->trace,  oracle_judge,    &suite->oracle,
+                                oracle_set_watch};
+    *run = (struct suite_run){session->program->name,
+                              session->tested->workload,
+                              subject,
+                              session->operations,
+                              session->operation_count,
+                              first_event(session->trace, session->tested->first)};
+}
+
+static enum suite_result record(struct suite *suite,
+                                const struct session_program *tested)
+{
+    struct session *session = &suite->session;
+
+    suite->error[0] = 0;
+    if (tested->in_process)
+        hush(suite);
+    int result = session_record(session, tested);
+
+    if (tested->in_process)
+        unhush(suite);
+    if (result < 0)
+        return cannot_test(suite, session->error);
+    if (oracle_begin(&suite->oracle, session) < 0)
+        return cannot_test(suite, "no memory");
+    return SUITE_PASSED;
+}
+
+static void note_unseen_of(struct suite *suite, const struct session_program *tested)
+{
+    const struct suite_run run = {.name = tested->program->name,
+                                  .workload = tested->workload};
+    struct report_workload *workload = find_workload(suite, workload_of(&run));
+
+    if (!workload)
+        return;
+    workload->is_sampled |= suite->session.unseen > 0 || suite->oracle.found_unseen;
+    note_unseen(&suite->session, workload);
+}
+
+enum suite_result suite_test(struct suite *suite, const struct session_program *tested)
+{
+    struct suite_run run;
+    struct subject subject;
+
+    if (suite->report.failure_count >= suite->options.failures_max)
+        return SUITE_FAILED;
+    enum suite_result result = record(suite, tested);
+
+    if (result != SUITE_PASSED)
+        return result;
+    begin_program(suite, &run, &subject);
+    result = suite_explore(suite, &run);
+    note_unseen_of(suite, tested);
+    return result;
+}
+
+enum suite_result suite_replay(struct suite *suite,
+                               const struct session_program *tested, const char *id)
+{
+    struct suite_run run;
+    struct subject subject;
+    enum suite_result result = record(suite, tested);
+
+    if (result != SUITE_PASSED)
+        return result;
+    begin_program(suite, &run, &subject);
+    result = suite_replay_run(suite, &run, id);
+    note_unseen_of(suite, tested);
+    return result;
+}
+
+/* ---- Life ------------------------------------------------------------------------ */
+
+void suite_options_init(struct suite_options *options)
+{
+    *options = (struct suite_options){
+        .explore = {.strategy = &strategies[0],
+                    .budget = 4096,
+                    .nested_budget = 64,
+                    .kill = true,
+                    .seconds = -1,
+                    .seed = 1},
+        .hooks_max = HOOKS_MAX,
+        .failures_max = 1,
+    };
+}
+
+struct suite *suite_create(const struct suite_options *options)
+{
+    struct suite *suite = calloc(1, sizeof(*suite));
+
+    if (!suite)
+        return NULL;
+    suite->options = *options;
+    suite->start = now();
+    suite->own_stdout = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    suite->own_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    suite->nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    suite->report.options = &suite->options.explore;
+    suite->report.name = options->name;
+    suite->report.command = options->command;
+    session_init(&suite->session, options->hooks_max);
+    if (guard_init() < 0 || oracle_init(&suite->oracle, options->hooks_max) < 0) {
+        suite_destroy(suite);
+        return NULL;
+    }
+    return suite;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+void suite_destroy(struct suite *suite)
+{
+    struct report *report = &suite->report;
+
+    for (size_t i = 0; i < report->failure_count; i++)
+        failure_finish(&report->failures[i]);
+    for (size_t i = 0; i < report->workload_count; i++)
+        free(report->workloads[i].points);
+    free(report->failures);
+    free(report->workloads);
+    explorer_destroy(suite->explorer);
+    oracle_finish(&suite->oracle);
+    session_finish(&suite->session);
+    place_finish(&suite->place);
+    account_finish(&suite->account);
+    close_fd(suite->own_stdout);
+    close_fd(suite->own_stderr);
+    close_fd(suite->nowhere);
+    free(suite);
+}
+
+const char *suite_error(const struct suite *suite)
+{
+    return suite->error;
+}
+
+const struct report *suite_report(struct suite *suite)
+{
+    suite->report.seconds = now() - suite->start;
+    return &suite->report;
+}
