@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/model/protocol.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum mutant mutant;
+
+enum what {
+    AWAIT, /* the ops of mask `word` returned */
+    BEGIN,
+    RETURN,
+    TAKE_BLOCK,
+    NEW_GENERATION,
+    STORE,
+    STORE_AND_FLUSH,
+    FLUSH,
+    FENCE,
+    LOG,   /* both ends of the first batch */
+    LOG_2, /* the second batch */
+    LOOK,  /* at lane `word`: does `value`, a policy, want it settled? */
+    RAISE, /* its settled word, if so */
+    UNLIVE,
+    SETTLE,
+    LIVE,
+    DEAD,
+    RELEASE,
+    TAKE_QUARANTINE,
+    RELEASE_TAKEN,
+};
+
+enum policy { SETTLE_ALL, SETTLE_CHANGED, SETTLE_WORD, SETTLE_FRESH };
+
+uint8_t line_of(uint8_t word)
+{
+    return word >= BIT && word < BIT + BLOCKS ? BIT : word;
+}
+
+/* ---- Batches --------------------------------------------------------------------- */
+
+/* A batch is known by its op, its place in the log, and its generation. */
+static uint8_t batch_id(uint8_t op, uint8_t place, uint8_t generation)
+{
+    assert(op < OPS_MAX && generation < 16);
+    return (uint8_t)((op * 2 + place + 1) << 4 | generation);
+}
+
+static uint8_t id_op(uint16_t id)
+{
+    return (uint8_t)(((id >> 4) - 1) / 2);
+}
+
+static uint8_t id_generation(uint16_t id)
+{
+    return id & 15;
+}
+
+/* ---- Transactions to steps ------------------------------------------------------- */
+
+struct compiler {
+    struct program *program;
+    const struct op *op;
+    uint8_t index;
+};
+
+static void emit(const struct compiler *c, enum what what, unsigned word,
+                 unsigned value)
+{
+    struct program *program = c->program;
+
+    assert(program->count < STEPS_MAX);
+    program->steps[program->count++] =
+        (struct step){(uint8_t)what, c->index, (uint8_t)word, (uint8_t)value};
+}
+
+static void settle_lanes(const struct compiler *c, enum policy policy, bool own)
+{
+    for (uint8_t lane = 0; lane < LANES; lane++) {
+        if (lane == c->op->lane && !own)
+            continue;
+        emit(c, LOOK, lane, policy);
+        emit(c, RAISE, lane, 0);
+    }
+}
+
+static void settle_with_fence(const struct compiler *c, enum policy policy)
+{
+    settle_lanes(c, policy, true);
+    emit(c, FENCE, 0, 0);
+    emit(c, UNLIVE, 0, 0);
+}
+
+static void begin(const struct compiler *c)
+{
+    emit(c, AWAIT, c->op->after, 0);
+    emit(c, BEGIN, 0, 0);
+    if (c->op->needs_room) {
+        emit(c, TAKE_QUARANTINE, 0, 0);
+        settle_with_fence(c, SETTLE_ALL);
+        emit(c, RELEASE_TAKEN, 0, 0);
+    }
+    for (int i = 0; i < 2; i++)
+        if (c->op->fills[i])
+            emit(c, TAKE_BLOCK, c->op->fills[i], 0);
+}
+
+static void drain(const struct compiler *c)
+{
+    if (!c->op->drains)
+        return;
+    emit(c, TAKE_QUARANTINE, 0, 0);
+    if (mutant == QUARANTINE_ENDS_BEFORE_THE_FENCE)
+        emit(c, RELEASE_TAKEN, 0, 0);
+}
+
+static void settle_before_fresh(const struct compiler *c)
+{
+    if (!c->op->fresh.used || mutant == FRESH_SETTLES_NOBODY)
+        return;
+    if (mutant == FRESH_SETTLES_WITHOUT_FENCE)
+        settle_lanes(c, SETTLE_FRESH, true);
+    else
+        settle_with_fence(c, SETTLE_FRESH);
+}
+
+static void store_fresh(const struct compiler *c)
+{
+    if (c->op->fresh.used)
+        emit(c, STORE_AND_FLUSH, CELL + c->op->fresh.cell, c->op->fresh.new);
+    for (int i = 0; i < 2; i++)
+        if (c->op->fills[i])
+            emit(c, STORE_AND_FLUSH, CONTENT + c->op->fills[i], c->index + 1u);
+}
+
+static void log_and_fence(const struct compiler *c)
+{
+    emit(c, LOG, 0, 0);
+    if (mutant != LOG_NOT_FENCED)
+        emit(c, FENCE, 0, 0);
+    emit(c, UNLIVE, 0, 0);
+    if (c->op->drains)
+        emit(c, RELEASE_TAKEN, 0, 0);
+}
+
+static void change_cells(const struct compiler *c)
+{
+    for (int i = 0; i < 2; i++)
+        if (c->op->cells[i].used)
+            emit(c, STORE_AND_FLUSH, CELL + c->op->cells[i].cell, c->op->cells[i].new);
+    if (mutant != CHANGE_NOT_FENCED)
+        emit(c, FENCE, 0, 0);
+}
+
+static void compile_slot(const struct compiler *c)
+{
+    emit(c, NEW_GENERATION, 0, 0);
+    drain(c);
+    settle_before_fresh(c);
+    if (c->op->drains && mutant != QUARANTINE_SETTLES_NOBODY)
+        settle_lanes(c, SETTLE_ALL, false);
+    else if (mutant != SLOT_SETTLES_NO_CELLS)
+        settle_lanes(c, SETTLE_CHANGED, false);
+    store_fresh(c);
+    log_and_fence(c);
+    for (int i = 0; i < 2; i++) {
+        const struct change *slot = &c->op->slots[i];
+
+        if (!slot->used)
+            continue;
+        emit(c, STORE_AND_FLUSH, BIT + slot->new, 1);
+        if (slot->old)
+            emit(c, STORE_AND_FLUSH, BIT + slot->old, 0);
+        emit(c, STORE_AND_FLUSH, CELL + slot->cell, slot->new);
+    }
+    change_cells(c);
+    emit(c, LIVE, 0, 0);
+}
+
+static void settle_own(const struct compiler *c)
+{
+    emit(c, SETTLE, 0, 0);
+    emit(c, FENCE, 0, 0);
+    emit(c, DEAD, 0, 0);
+}
+
+static void compile_logged(const struct compiler *c)
+{
+    emit(c, NEW_GENERATION, 0, 0);
+    drain(c);
+    settle_before_fresh(c);
+    if (mutant != LOGGED_SETTLES_NOBODY)
+        settle_lanes(c, SETTLE_ALL, false);
+    store_fresh(c);
+    if (c->op->cells[1].used)
+        emit(c, LOG_2, 0, 0);
+    log_and_fence(c);
+    for (int i = 0; i < 2; i++) {
+        if (c->op->allocs[i])
+            emit(c, STORE_AND_FLUSH, BIT + c->op->allocs[i], 1);
+        if (c->op->frees[i])
+            emit(c, STORE_AND_FLUSH, BIT + c->op->frees[i], 0);
+    }
+    if (mutant == SETTLED_WITH_THE_CHANGE)
+        emit(c, SETTLE, 0, 0);
+    change_cells(c);
+    if (mutant != LOGGED_IS_NOT_SETTLED)
+        settle_own(c);
+    for (int i = 0; i < 2; i++)
+        if (c->op->frees[i])
+            emit(c, RELEASE, c->op->frees[i], 0);
+}
+
+static void compile_word(const struct compiler *c)
+{
+    const struct change *word = &c->op->cells[0];
+
+    settle_before_fresh(c);
+    if (mutant != WORD_SETTLES_NOBODY)
+        settle_lanes(c, SETTLE_WORD, true);
+    store_fresh(c);
+    if (mutant != WORD_SETTLES_WITHOUT_FENCE)
+        emit(c, FENCE, 0, 0);
+    emit(c, UNLIVE, 0, 0);
+    if (mutant != WORD_IS_NOT_NOTED)
+        emit(c, STORE, NOTE + c->op->lane, word->cell + 1u);
+    emit(c, STORE_AND_FLUSH, CELL + word->cell, word->new);
+    emit(c, FENCE, 0, 0);
+}
+
+static void end_snapshot(const struct compiler *c)
+{
+    const struct change *cells = c->op->cells;
+
+    if (c->op->aborts) {
+        emit(c, STORE, CELL + cells[1].cell, cells[1].old);
+        emit(c, STORE, CELL + cells[0].cell, cells[0].old);
+    }
+    emit(c, FLUSH, CELL + cells[0].cell, 0);
+    emit(c, FLUSH, CELL + cells[1].cell, 0);
+    if (c->op->aborts && mutant == ABORT_SETTLES_WITH_THE_RESTORE)
+        emit(c, SETTLE, 0, 0);
+    emit(c, FENCE, 0, 0);
+    if (mutant != (c->op->aborts ? ABORT_IS_NOT_SETTLED : SNAPSHOT_IS_NOT_SETTLED))
+        settle_own(c);
+}
+
+static void compile_snapshot(const struct compiler *c)
+{
+    const struct change *cells = c->op->cells;
+
+    emit(c, NEW_GENERATION, 0, 0);
+    settle_lanes(c, SETTLE_ALL, false);
+    log_and_fence(c);
+    emit(c, STORE, CELL + cells[0].cell, cells[0].new);
+    emit(c, LOG_2, 0, 0);
+    emit(c, FENCE, 0, 0);
+    emit(c, STORE, CELL + cells[1].cell, cells[1].new);
+    end_snapshot(c);
+}
+
+void program_compile(struct program programs[LANES], const struct scenario *scenario,
+                     uint8_t first)
+{
+    memset(programs, 0, LANES * sizeof(*programs));
+    for (uint8_t i = first; i < scenario->op_count; i++) {
+        const struct op *op = &scenario->ops[i];
+        struct compiler c = {&programs[op->lane], op, i};
+
+        begin(&c);
+        if (op->kind == OP_LOGGED)
+            compile_logged(&c);
+        else if (op->kind == OP_SLOT)
+            compile_slot(&c);
+        else if (op->kind == OP_WORD)
+            compile_word(&c);
+        else
+            compile_snapshot(&c);
+        emit(&c, RETURN, 0, 0);
+    }
+}
+
+/* ---- Steps ----------------------------------------------------------------------- */
+
+static bool among(const struct change changes[2], uint8_t cell)
+{
+    return (changes[0].used && changes[0].cell == cell) ||
+           (changes[1].used && changes[1].cell == cell);
+}
+
+/* Does `op` change what the live batch of `owner` speaks of, so that it must settle? */
+static bool wants_settled(const struct op *op, const struct op *owner,
+                          enum policy policy)
+{
+    if (policy == SETTLE_ALL)
+        return true;
+    if (policy == SETTLE_FRESH)
+        return among(owner->cells, op->fresh.cell);
+    for (int i = 0; i < 2; i++) {
+        if (op->cells[i].used && (among(owner->cells, op->cells[i].cell) ||
+                                  among(owner->slots, op->cells[i].cell)))
+            return true;
+        if (op->slots[i].used && among(owner->cells, op->slots[i].cell))
+            return true;
+    }
+    return false;
+}
+
+static void unlive(struct twin *twin, uint8_t thread)
+{
+    for (uint8_t lane = 0; lane < LANES; lane++) {
+        if (twin->seen[thread][lane] == twin->live[lane])
+            twin->live[lane] = 0;
+        twin->seen[thread][lane] = 0;
+    }
+}
+
+static void look(const struct scenario *scenario, struct state *state, uint8_t thread,
+                 const struct step *step)
+{
+    uint8_t id = state->twin.live[step->word];
+
+    if (id && wants_settled(&scenario->ops[step->op], &scenario->ops[id_op(id)],
+                            (enum policy)step->value))
+        state->twin.seen[thread][step->word] = id;
+}
+
+static void raise_settled(struct state *state, uint8_t thread, uint8_t lane)
+{
+    uint8_t generation = id_generation(state->twin.seen[thread][lane]);
+    bool is_there = machine_load(&state->machine, SETTLED + lane) >= generation;
+
+    if (generation == 0)
+        return;
+    if (!is_there || mutant == SETTLED_IS_STORED)
+        machine_store(&state->machine, SETTLED + lane, generation);
+    if (!is_there || mutant != SETTLED_IS_NOT_FLUSHED)
+        machine_flush(&state->machine, thread, SETTLED + lane);
+    if (mutant == SETTLED_BEFORE_THE_FENCE)
+        unlive(&state->twin, thread);
+}
+
+static void leave_live(const struct op *op, uint8_t id, struct twin *twin)
+{
+    twin->live[op->lane] = id;
+    for (int i = 0; i < 2; i++) {
+        if (!op->slots[i].used || !op->slots[i].old)
+            continue;
+        if (mutant == NO_QUARANTINE)
+            twin->free |= (uint8_t)(1u << op->slots[i].old);
+        else
+            twin->quarantine |= (uint8_t)(1u << op->slots[i].old);
+    }
+}
+
+static void step_log(struct state *state, uint8_t thread, uint8_t lane, uint8_t op,
+                     bool second)
+{
+    struct machine *m = &state->machine;
+    uint8_t id = batch_id(op, second, state->twin.generation[lane]);
+
+    if (second) {
+        machine_store(m, NEXT + lane, id);
+        machine_flush(m, thread, NEXT + lane);
+        return;
+    }
+    machine_store(m, HEAD + lane, id);
+    machine_store(m, TAIL + lane, id);
+    machine_flush(m, thread, HEAD + lane);
+    machine_flush(m, thread, TAIL + lane);
+}
+
+static bool take_block(struct twin *twin, uint8_t block)
+{
+    if (!(twin->free >> block & 1))
+        return false;
+    twin->free &= (uint8_t) ~(1u << block);
+    return true;
+}
+
+static void store_step(struct state *state, uint8_t thread, const struct step *step)
+{
+    if (step->what != FLUSH)
+        machine_store(&state->machine, step->word, step->value);
+    if (step->what != STORE)
+        machine_flush(&state->machine, thread, step->word);
+}
+
+/* Of DRAM. */
+static void twin_step(const struct scenario *scenario, struct twin *twin,
+                      uint8_t thread, const struct step *step)
+{
+    const struct op *op = &scenario->ops[step->op];
+
+    switch (step->what) {
+    case BEGIN:
+        twin->begun |= (uint8_t)(1u << step->op);
+        break;
+    case RETURN:
+        twin->returned |= (uint8_t)(1u << step->op);
+        break;
+    case NEW_GENERATION:
+        twin->generation[op->lane]++;
+        break;
+    case UNLIVE:
+        unlive(twin, thread);
+        break;
+    case LIVE:
+        leave_live(op, batch_id(step->op, 0, twin->generation[op->lane]), twin);
+        break;
+    case DEAD:
+        twin->live[op->lane] = 0;
+        break;
+    case RELEASE:
+        twin->free |= (uint8_t)(1u << step->word);
+        break;
+    case TAKE_QUARANTINE:
+        twin->taken[thread] = twin->quarantine;
+        twin->quarantine = 0;
+        break;
+    default: /* RELEASE_TAKEN */
+        twin->free |= twin->taken[thread];
+        twin->taken[thread] = 0;
+        break;
+    }
+}
+
+bool program_step(const struct program *program, const struct scenario *scenario,
+                  struct state *state, uint8_t thread)
+{
+    uint8_t at = state->twin.pc[thread];
+
+    if (at == program->count)
+        return false;
+    const struct step *step = &program->steps[at];
+    uint8_t lane = scenario->ops[step->op].lane;
+
+    switch (step->what) {
+    case AWAIT:
+        if ((state->twin.returned & step->word) != step->word)
+            return false;
+        break;
+    case TAKE_BLOCK:
+        if (!take_block(&state->twin, step->word))
+            return false;
+        break;
+    case STORE:
+    case STORE_AND_FLUSH:
+    case FLUSH:
+        store_step(state, thread, step);
+        break;
+    case FENCE:
+        machine_fence(&state->machine, thread);
+        break;
+    case LOG:
+    case LOG_2:
+        step_log(state, thread, lane, step->op, step->what == LOG_2);
+        break;
+    case LOOK:
+        look(scenario, state, thread, step);
+        break;
+    case RAISE:
+        raise_settled(state, thread, step->word);
+        break;
+    case SETTLE:
+        machine_store(&state->machine, SETTLED + lane, state->twin.generation[lane]);
+        machine_flush(&state->machine, thread, SETTLED + lane);
+        break;
+    default:
+        twin_step(scenario, &state->twin, thread, step);
+        break;
+    }
+    state->twin.pc[thread]++;
+    return true;
+}
+
+/* ---- Recovery -------------------------------------------------------------------- */
+
+struct recoverer {
+    const struct scenario *scenario;
+    uint16_t *words;
+    struct recovery *recovery;
+};
+
+static void record(const struct recoverer *r, struct recovery_step step)
+{
+    if (!r->recovery)
+        return;
+    assert(r->recovery->count < sizeof(r->recovery->steps) / sizeof(step));
+    r->recovery->steps[r->recovery->count++] = step;
+}
+
+/* Stores where that changes something; flushes anyway. */
+static void put(const struct recoverer *r, unsigned word, uint16_t value)
+{
+    bool store = r->words[word] != value;
+
+    r->words[word] = value;
+    if (store || mutant != RECOVERY_FLUSHES_CHANGES_ONLY)
+        record(r, (struct recovery_step){store, false, (uint8_t)word, value});
+}
+
+static void undo_logged(const struct recoverer *r, const struct op *op, int place)
+{
+    if (op->cells[place].used)
+        put(r, CELL + op->cells[place].cell, op->cells[place].old);
+    for (int i = 0; i < 2 && place == 0; i++) {
+        if (op->allocs[i] && mutant != ALLOC_IS_NOT_UNDONE)
+            put(r, BIT + op->allocs[i], 0);
+        if (op->frees[i] && mutant != FREE_IS_NOT_UNDONE)
+            put(r, BIT + op->frees[i], 1);
+    }
+}
+
+static bool slot_op_committed(const struct recoverer *r, const struct op *op)
+{
+    const uint16_t *cells = &r->words[CELL];
+    bool all_new = true;
+
+    if (mutant == SLOT_IS_ALWAYS_UNDONE || mutant == SLOT_IS_NEVER_UNDONE)
+        return mutant == SLOT_IS_NEVER_UNDONE;
+    if (!op->cells[0].used)
+        return cells[op->slots[0].cell] != op->slots[0].old;
+    for (int i = 0; i < 2; i++)
+        if (op->cells[i].used && cells[op->cells[i].cell] != op->cells[i].new)
+            all_new = all_new && i == 1 && mutant == FIRST_CELL_DECIDES;
+    return all_new;
+}
+
+static void put_bits(const struct recoverer *r, uint16_t allocated, uint16_t freed)
+{
+    if (allocated && (mutant != FREE_IS_NOT_UNDONE || !freed))
+        put(r, BIT + allocated, 1);
+    if (freed && (mutant != ALLOC_IS_NOT_UNDONE || !allocated))
+        put(r, BIT + freed, 0);
+}
+
+static void finish_slot(const struct recoverer *r, const struct change *slot)
+{
+    uint16_t value = r->words[CELL + slot->cell];
+    uint8_t holder = r->scenario->holder[slot->cell];
+
+    if (holder && !r->words[BIT + holder] && mutant != FINISH_IGNORES_FREED_HOLDERS)
+        return;
+    if (value != slot->old && value != slot->new &&mutant != FINISH_IGNORES_LATER_SWAPS)
+        return;
+    if (mutant == SLOT_IS_NOT_FINISHED)
+        return;
+    if (value == slot->old || value == slot->new)
+        put(r, CELL + slot->cell, slot->new);
+    put_bits(r, slot->new, slot->old);
+}
+
+static void undo_slot(const struct recoverer *r, const struct change *slot)
+{
+    put(r, CELL + slot->cell, slot->old);
+    put_bits(r, slot->old, slot->new);
+}
+
+static void recover_slot_op(const struct recoverer *r, const struct op *op)
+{
+    bool committed = slot_op_committed(r, op);
+
+    for (int i = 0; i < 2; i++) {
+        const struct change *cell = &op->cells[i];
+
+        if (cell->used)
+            put(r, CELL + cell->cell,
+                committed ? r->words[CELL + cell->cell] : cell->old);
+        if (!op->slots[i].used)
+            continue;
+        if (committed)
+            finish_slot(r, &op->slots[i]);
+        else
+            undo_slot(r, &op->slots[i]);
+    }
+}
+
+static bool is_live(const uint16_t *words, uint8_t lane)
+{
+    uint16_t id = words[HEAD + lane];
+
+    return id != 0 && id == words[TAIL + lane] &&
+           id_generation(id) > words[SETTLED + lane] &&
+           id_generation(id) <= words[SETTLED + lane] + LAG;
+}
+
+static void recover_lane(const struct recoverer *r, uint8_t lane)
+{
+    uint16_t id = r->words[HEAD + lane], next = r->words[NEXT + lane];
+    const struct op *op = &r->scenario->ops[id_op(id)];
+
+    if (op->kind == OP_SLOT) {
+        recover_slot_op(r, op);
+        return;
+    }
+    if (next != 0 && id_generation(next) == id_generation(id))
+        undo_logged(r, &r->scenario->ops[id_op(next)], 1);
+    undo_logged(r, op, 0);
+}
+
+void recover(const struct scenario *scenario, uint16_t *words,
+             struct recovery *recovery)
+{
+    struct recoverer r = {scenario, words, recovery};
+    struct recovery_step fence = {.fence = true};
+    bool live[LANES];
+
+    for (uint8_t lane = 0; lane < LANES; lane++)
+        live[lane] = is_live(words, lane);
+    for (uint8_t lane = 0; lane < LANES; lane++) {
+        if (words[NOTE + lane])
+            put(&r, CELL + words[NOTE + lane] - 1,
+                words[CELL + words[NOTE + lane] - 1]);
+        if (live[lane])
+            recover_lane(&r, lane);
+    }
+    if (mutant != RECOVERY_SETTLES_WITH_THE_UNDOING)
+        record(&r, fence);
+    for (uint8_t lane = 0; lane < LANES; lane++) {
+        uint16_t settled = words[SETTLED + lane] + LAG;
+
+        if (mutant == RECOVERY_SETTLES_ONE_GENERATION)
+            settled = live[lane] ? id_generation(words[HEAD + lane])
+                                 : words[SETTLED + lane] + 1;
+        if (live[lane] || mutant != RECOVERY_SETTLES_LIVE_LANES_ONLY)
+            put(&r, SETTLED + lane, settled);
+    }
+    record(&r, fence);
+}
