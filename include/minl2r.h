@@ -122,8 +122,10 @@ struct minl2r_options {
 /*
  * Creates the pool file `path` of `size` bytes (rounded down to whole blocks), with its
  * space allocated, and opens it. `layout` names what the program keeps in it; opening
- * with another name fails. `options` may be NULL. A character device (device DAX) must
- * exist; its size is used where `size` is 0.
+ * with another name fails. `options` may be NULL. A device must exist and hold nothing:
+ * device DAX (/dev/dax0.0), or a block device, whose medium is MINL2R_FILE even on
+ * persistent memory (/dev/pmem0), because it has no MAP_SYNC. Its size is used where
+ * `size` is 0.
  *
  * Crash:   before it returns, the file may be left behind, and opening it is -EUCLEAN.
  * Errors:  -EEXIST, -EINVAL, -ENOSPC, -ENOTSUP (medium), or what the file system says;

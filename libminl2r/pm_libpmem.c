@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -80,11 +81,19 @@ static void set_medium(struct pm *pm, enum minl2r_medium medium, const char *rea
     pm->flush_method = flush_name(medium);
 }
 
+static bool is_type(int fd, mode_t type)
+{
+    struct stat stat;
+
+    return fstat(fd, &stat) == 0 && (stat.st_mode & S_IFMT) == type;
+}
+
+/* Of a device, fstatfs() describes what its name lies in: /dev, in memory. */
 static bool is_in_memory(int fd)
 {
     struct statfs fs;
 
-    if (fstatfs(fd, &fs) < 0)
+    if (!is_type(fd, S_IFREG) || fstatfs(fd, &fs) < 0)
         return false;
     unsigned long magic = (unsigned long)fs.f_type & 0xffffffff;
     return magic == TMPFS_MAGIC || magic == RAMFS_MAGIC || magic == HUGETLBFS_MAGIC;
@@ -135,7 +144,10 @@ static bool map_reserved(struct pm *pm, void *at, int fd)
             set_medium(pm, MINL2R_DAX, "MAP_SYNC works; CPU caches have to be flushed");
         return true;
     }
-    set_medium(pm, MINL2R_FILE, "the file system refuses MAP_SYNC: it is not DAX");
+    set_medium(pm, MINL2R_FILE,
+               is_type(fd, S_IFBLK)
+                   ? "a block device has no MAP_SYNC, whatever it lies on"
+                   : "the file system refuses MAP_SYNC: it is not DAX");
     return map_at(at, pm->size, protection, plain, fd);
 }
 

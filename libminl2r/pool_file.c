@@ -20,7 +20,7 @@ static int failed(const char *what, const char *path, int errnum)
     return error_set(errnum, "cannot %s %s: %s", what, path, strerror(errnum));
 }
 
-/* A device has no size of its own; the kernel tells that of a DAX device. */
+/* What stat() says of a device has no size; the kernel tells that of a DAX device. */
 static int device_size(const char *path, dev_t device, uint64_t *size)
 {
     char name[64];
@@ -48,9 +48,14 @@ static int size_of(const char *path, int fd, uint64_t *size)
         return failed("look at", path, errno);
     if (S_ISCHR(stat.st_mode))
         return device_size(path, stat.st_rdev, size);
-    if (!S_ISREG(stat.st_mode))
-        return error_set(EINVAL, "%s is neither a file nor a DAX device", path);
-    *size = (uint64_t)stat.st_size;
+    if (!S_ISREG(stat.st_mode) && !S_ISBLK(stat.st_mode))
+        return error_set(EINVAL, "%s is neither a file nor a device that holds pools",
+                         path);
+    off_t end = lseek(fd, 0, SEEK_END); /* of a block device, too */
+
+    if (end < 0)
+        return failed("find the end of", path, errno);
+    *size = (uint64_t)end;
     if (*size < PM_PAGE)
         return error_set(EINVAL, "%s is not a MinL2R pool: it has only %llu bytes",
                          path, (ull)*size);
@@ -90,6 +95,30 @@ static int map_file(int fd, uint64_t size, bool writable,
 
 /* ---- Open ------------------------------------------------------------------------ */
 
+static mode_t type_of(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 ? info.st_mode & S_IFMT : 0;
+}
+
+/* Of a block device the kernel then knows that it is in use: it mounts nothing there. */
+static int open_for(const char *path, bool writable)
+{
+    int exclusive = writable && type_of(path) == S_IFBLK ? O_EXCL : 0;
+
+    /* Nothing that is opened by mistake, a pipe say, may make this wait. */
+    return open(path,
+                (writable ? O_RDWR : O_RDONLY) | exclusive | O_NONBLOCK | O_CLOEXEC);
+}
+
+static int open_failed(const char *path, int errnum)
+{
+    if (errnum == EBUSY)
+        return error_set(EBUSY, "%s is in use: mounted, or open as a pool", path);
+    return failed("open", path, errnum);
+}
+
 static int lock_and_map(const char *path, int fd, const struct minl2r_options *options,
                         bool writable, struct pm *pm)
 {
@@ -110,10 +139,9 @@ int pool_file_open(const char *path, const struct minl2r_options *options,
 
     if (result < 0)
         return result;
-    /* Nothing that is opened by mistake, a pipe say, may make this wait. */
-    *fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC);
+    *fd = open_for(path, writable);
     if (*fd < 0)
-        return failed("open", path, errno);
+        return open_failed(path, errno);
     result = lock_and_map(path, *fd, options, writable, pm);
     if (result < 0)
         close(*fd);
@@ -150,9 +178,30 @@ static int fill_file(const char *path, int fd, uint64_t size,
 
 static bool is_device(const char *path)
 {
-    struct stat info;
+    mode_t type = type_of(path);
 
-    return stat(path, &info) == 0 && S_ISCHR(info.st_mode);
+    return type == S_IFCHR || type == S_IFBLK;
+}
+
+/* Where file systems and partition tables have what they are known by. */
+#define SIGNATURES_SIZE ((uint64_t)128 << 10)
+
+static int check_blank(const char *path, const struct pm *pm)
+{
+    uint64_t size = pm->size < SIGNATURES_SIZE ? pm->size : SIGNATURES_SIZE;
+
+    if (pm->base[0] == 0 && memcmp(pm->base, pm->base + 1, size - 1) == 0)
+        return 0;
+    return error_set(EEXIST, "%s holds something: clear its first %llu bytes first",
+                     path, (ull)size);
+}
+
+static int check_device(const char *path, uint64_t size, const struct pm *pm)
+{
+    if (size > pm->size)
+        return error_set(ENOSPC, "%s has %llu bytes, not %llu", path, (ull)pm->size,
+                         (ull)size);
+    return type_of(path) == S_IFBLK ? check_blank(path, pm) : 0;
 }
 
 static int create_on_device(const char *path, uint64_t size,
@@ -161,11 +210,11 @@ static int create_on_device(const char *path, uint64_t size,
 {
     int result = pool_file_open(path, options, true, pm, fd);
 
-    if (result < 0 || size <= pm->size)
+    if (result < 0)
         return result;
-    result = error_set(ENOSPC, "%s has %llu bytes, not %llu", path, (ull)pm->size,
-                       (ull)size);
-    pool_file_close(pm, *fd);
+    result = check_device(path, size, pm);
+    if (result < 0)
+        pool_file_close(pm, *fd);
     return result;
 }
 

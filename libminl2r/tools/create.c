@@ -62,7 +62,8 @@ static bool is_device(const char *path)
 {
     struct stat status;
 
-    return stat(path, &status) == 0 && S_ISCHR(status.st_mode);
+    return stat(path, &status) == 0 &&
+           (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
 static enum tool_exit run(const char *path, cJSON *out)
@@ -71,7 +72,7 @@ static enum tool_exit run(const char *path, cJSON *out)
 
     if (size == 0 && !is_device(path)) {
         cJSON_AddStringToObject(
-            out, "error", "--size is missing; only a DAX device has its own size");
+            out, "error", "--size is missing; only a device has its own size");
         return TOOL_USAGE;
     }
     int result = minl2r_pool_create(path, layout, size, &options, &pool);
@@ -87,7 +88,7 @@ const struct command command_create = {
     .name = "create",
     .summary = "Creates a pool",
     .help =
-        "  --size SIZE           bytes, K, M, G or T; not needed for a DAX device\n"
+        "  --size SIZE           bytes, K, M, G or T; not needed for a device\n"
         "  --layout NAME         what the program keeps in it; empty if not given\n"
         "  --block-size SIZE     a power of two from 512 to 64K; 4K\n"
         "  --lanes COUNT         transactions that may log at once; by the pool's "

@@ -167,7 +167,8 @@ static bool is_device(const char *path)
 {
     struct stat status;
 
-    return stat(path, &status) == 0 && S_ISCHR(status.st_mode);
+    return stat(path, &status) == 0 &&
+           (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
 static bool parse_arguments(struct request *request, int count, char **arguments)
@@ -186,7 +187,7 @@ static bool parse_arguments(struct request *request, int count, char **arguments
                refuse("SIZE", arguments[1], "a size in bytes like 4096, 64M or 1G");
     if (is_device(request->pool))
         return true;
-    fprintf(stderr, "pmfs mkfs: %s: SIZE is missing; only a DAX device has its own\n",
+    fprintf(stderr, "pmfs mkfs: %s: SIZE is missing; only a device has its own\n",
             request->pool);
     return false;
 }

@@ -313,7 +313,7 @@ static void named_pipe_is_refused_without_waiting(void **state)
     struct fixture *f = *state;
 
     assert_int_equal(mkfifo(f->path, 0600), 0);
-    expect_open_error(f, EINVAL, "neither a file nor a DAX device");
+    expect_open_error(f, EINVAL, "neither a file nor a device");
     assert_true(minl2r_pool_check(f->path, ignore_problem, NULL) < 0);
 }
 
