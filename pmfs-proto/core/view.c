@@ -11,18 +11,48 @@
 #include "libminl2r/pool.h"
 #include "libminl2r/recovery.h"
 
+static bool is_zero(const uint8_t *bytes, uint64_t size)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+/* Private memory of `size` bytes: of a file, or, if `fd` is -1, zeros. */
+static uint8_t *map_privately(uint64_t size, int fd)
+{
+    int flags = MAP_PRIVATE | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
+
+    return mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+}
+
+/* Zeros take no memory. */
+static void copy_pages(uint8_t *copy, const struct pm *pm)
+{
+    for (uint64_t at = 0; at < pm->size; at += PM_PAGE) {
+        uint64_t size = pm->size - at < PM_PAGE ? pm->size - at : PM_PAGE;
+
+        if (!is_zero(pm->base + at, size))
+            memcpy(copy + at, pm->base + at, size);
+    }
+}
+
 /*
- * Makes the mapping private and writable: its pages are copied when they are first
- * written, and only then take memory.
+ * Puts a private, writable mapping in the place of `pm`: its pages are copied when they
+ * are first written, and only then take memory. Device DAX has no private mappings, so
+ * all of it is copied.
  */
 static int make_writable(struct pm *pm, int fd)
 {
-    void *base;
+    uint8_t *private = map_privately(pm->size, fd);
+    bool is_copy = private == MAP_FAILED;
 
-    memcpy(&base, &pm->base, sizeof(base));
-    if (mmap(base, pm->size, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED)
+    if (is_copy)
+    private = map_privately(pm->size, -1);
+    if (private == MAP_FAILED)
         return error_set(errno, "cannot make a private copy: %s", strerror(errno));
+    if (is_copy)
+        copy_pages(private, pm);
+    pm_unmap(pm);
+    pm->base = private;
     pm->writable = true;
     pm->medium = MINL2R_EMULATED;
     return 0;

@@ -7,7 +7,8 @@
 
 /*
  * Maps the pool `path` privately and lets recovery run in that: the file stays as it
- * is, and only pages that recovery writes are copied. minl2r_pool_close() ends it.
+ * is, and only pages that recovery writes are copied (all of them, of a device that
+ * has no private mappings). minl2r_pool_close() ends it.
  */
 int view_open(const char *path, const char *layout, struct minl2r_pool **pool);
 
