@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Packs what the guest boots: a kernel of Debian's in OUTPUT/vmlinuz, and in
+# OUTPUT/initramfs.gz busybox, the modules for persistent memory, and programs of BUILD.
+# The kernel's package is downloaded once, to CACHE, and not installed.
+set -euo pipefail
+[ $# -eq 3 ] || { echo "Usage: initramfs.sh BUILD CACHE OUTPUT" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+build=$1 cache=$2 output=$3
+
+modules=(nfit nd_pmem dax_pmem device_dax ext4 crc32c_generic fuse)
+host_programs=(/sbin/mke2fs /usr/bin/ndctl)
+programs=(bin/minl2r bin/pmfs bin/demo-writer)
+. "$here/guest_tests"
+for test in $guest_tests_dax $guest_tests_eadr $guest_tests_long; do
+    programs+=("tests/$test")
+done
+
+kernel_package() {
+    apt-cache depends linux-image-amd64 | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' |
+        head -n 1
+}
+
+fetch_kernel() {
+    local package
+    package=$(kernel_package)
+    [ -n "$package" ] || { echo "apt knows no linux-image-amd64" >&2; exit 1; }
+    mkdir -p "$cache"
+    cd "$cache"
+    [ -f "$package/done" ] && return
+    rm -rf "$package"
+    mkdir "$package"
+    # Lists that are out of date name versions that are gone.
+    (cd "$package" && { apt-get -qq download "$package" 2>/dev/null ||
+        { apt-get -qq update && apt-get -qq download "$package"; }; })
+    dpkg-deb --fsys-tarfile "$package"/*.deb | tar -x -C "$package" --wildcards './boot/vmlinuz*' \
+        './lib/modules/*/modules.*' './lib/modules/*/kernel/'{crypto,fs,lib,drivers/nvdimm,drivers/dax,drivers/acpi}
+    rm "$package"/*.deb
+    depmod -b "$package" "$(ls "$package/lib/modules")"
+    touch "$package/done"
+}
+
+copy_program() { # FILE NAME
+    local library
+    mkdir -p "root/$(dirname "$2")"
+    cp "$1" "root/$2"
+    strip "root/$2"
+    ldd "$1" | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (.*/\1/p' | while read -r library; do
+        mkdir -p "root/$(dirname "$library")"
+        cp -nL "$library" "root/$library"
+    done
+}
+
+# A module after all that it needs, as modules.dep says, each once.
+module_files() { # FOLDER
+    local module
+    for module in "${modules[@]}"; do
+        awk -F'[: ]+' -v name="/$module.ko" \
+            'substr($1, length($1) - length(name) + 1) == name {
+                for (i = NF; i > 0; i--) if ($i != "") print $i }' "$1/modules.dep"
+    done | awk '!seen[$0]++'
+}
+
+pack() {
+    local folder file
+    folder=$(echo "$kernel"/lib/modules/*)
+    mkdir -p root/bin root/dev root/modules root/proc root/sys root/tmp
+    cp /bin/busybox root/bin/busybox
+    ln -s busybox root/bin/sh
+    cp "$here/guest.sh" root/init
+    cp "$here/guest_tests" root/guest_tests
+    for file in "${host_programs[@]}"; do
+        copy_program "$file" "host/$(basename "$file")"
+    done
+    for file in "${programs[@]}"; do
+        copy_program "$build/$file" "$file"
+    done
+    for file in $(module_files "$folder"); do
+        cp "$folder/$file" root/modules/
+        basename "$file"
+    done >root/modules/order
+    (cd root && find . | cpio --quiet -o -H newc | gzip -1) >initramfs.gz
+    cp "$kernel"/boot/vmlinuz-* vmlinuz
+    rm -r root
+}
+
+build=$(realpath "$build") cache=$(realpath -m "$cache") output=$(realpath "$output")
+fetch_kernel
+kernel=$cache/$(kernel_package)
+cd "$output"
+pack
