@@ -76,6 +76,7 @@ struct explorer {
     enum pass pass;
     bool recovery_stores; /* in some state */
     bool fell_short;      /* not all states of the point were visited */
+    bool is_rare;         /* what is judged now */
     struct place *place;  /* of the first wrong state */
     uint64_t hash;        /* of the image as patched */
     uint64_t random;
@@ -494,6 +495,8 @@ static void judge(struct explorer *x, unsigned number)
     struct trace *trace = x->levels[number].trace;
 
     x->count.judged++;
+    x->crash.state = x->hash;
+    x->crash.is_rare = x->is_rare;
     trace_clear(trace);
     x->subject->judge(x->subject->arg, &x->crash, trace, &x->verdict);
     x->recovery_stores = x->recovery_stores || has_stores(trace);
@@ -869,7 +872,9 @@ static bool visit_lazy_states(struct explorer *x)
             return false;
         begin_lazy_state(x);
         x->count.states++;
+        x->is_rare = true;
         judge(x, RUN);
+        x->is_rare = false;
         if (!is_over(x) && guarded++ < LAZY_GUARDED)
             visit_least_content(x);
         end_lazy_state(x);
@@ -1060,7 +1065,9 @@ static void visit_kill(struct explorer *x, size_t event)
     x->count.kills++;
     begin_choices(x, run, UINT64_MAX);
     choose_all(x, run);
+    x->is_rare = true;
     judge(x, RUN);
+    x->is_rare = false;
     end_choices(x, run);
     if (!is_over(x))
         visit_nested(x, true);
@@ -1396,6 +1403,7 @@ bool explorer_replay(struct explorer *x, const struct place *place, struct crash
                      struct verdict *verdict, struct account *account)
 {
     rewind_run(x);
+    x->is_rare = true;
     bool exists = replay_level(x, RUN, x->subject->trace, place, account);
 
     if (exists && place->levels[RECOVERY].kind != PLACE_NONE) {
@@ -1403,6 +1411,7 @@ bool explorer_replay(struct explorer *x, const struct place *place, struct crash
         x->verdict = (struct verdict){0};
         exists = replay_recovery(x, place, account);
     }
+    x->is_rare = false;
     end_choices(x, &x->levels[RUN]);
     if (account)
         account->recovery = x->levels[RUN].trace;

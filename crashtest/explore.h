@@ -36,6 +36,9 @@ struct crash {
      * judge has marked in recovery's trace. */
     bool again;
     uint64_t recovery_running, recovery_returned;
+
+    uint64_t state; /* of what PM has a number, the same each time it is tried */
+    bool is_rare;   /* one of few, or being explained: judging it may take long */
 };
 
 enum verdict_kind {
