@@ -16,7 +16,7 @@
  *     |          store fresh bytes, stream the log: the old values of all logged bytes
  *     |          F1                                            log_and_store_fresh()
  *   logged     a crash now: recovery undoes a generation of which nothing has changed
- *     |          store logged bytes in place, flush
+ *     |          store logged bytes in place: past the cache, or flush
  *     |          F2                                            store_in_place()
  *   stored     a crash now: recovery undoes it, new bytes or not
  *     |          store settled = generation
@@ -321,24 +321,37 @@ static bool has_bytes(const uint8_t *old, const uint8_t *bytes, size_t size)
     return old[0] == bytes[0] && memcmp(old, bytes, size) == 0;
 }
 
-/* Marks the extents that bring no new value. */
-static void mark_unchanged(const struct minl2r_pool *pool, struct block_write *write)
+/* Small odd sizes would be flushed one by one. */
+static bool streams_well(const struct extent *e)
 {
+    return ((e->start | e->end) & 3) == 0 || e->end - e->start >= STREAM_SIZE_MIN;
+}
+
+/*
+ * Marks the extents that bring no new value, and chooses how the others are stored:
+ * past the cache where that does for the whole block, since F2 waits for it less than
+ * for flushes. A line that has to be flushed anyway is not streamed, too.
+ */
+static void mark_extents(const struct minl2r_tx *tx, struct block_write *write)
+{
+    bool past_cache = !write->slots && tx->writes.snapshots.count == 0;
+
     for (uint32_t i = 0; i < write->extent_count; i++) {
         struct extent *e = &write->extents[i];
 
-        e->unchanged = has_bytes(pool_at(pool, write->block + e->start), e->bytes,
+        e->unchanged = has_bytes(pool_at(tx->pool, write->block + e->start), e->bytes,
                                  e->end - e->start);
+        past_cache &= e->bytes && !e->unchanged && streams_well(e);
     }
+    write->past_cache = past_cache;
 }
 
 /*
  * Logs what changes in place, neighbours in one record. What is unchanged between two
  * neighbours is logged too: no more records than log_growth() reckoned with.
  */
-static void log_extents(struct log_writer *writer, struct block_write *write)
+static void log_extents(struct log_writer *writer, const struct block_write *write)
 {
-    mark_unchanged(writer->pool, write);
     for (uint32_t i = 0; i < write->extent_count;) {
         const struct extent *e = &write->extents[i++];
         uint32_t next = e->end, end = e->end;
@@ -379,10 +392,12 @@ static int log_changes(struct minl2r_tx *tx)
     struct log_writer writer = begin_log(tx);
 
     for (struct block_write *w = tx->writes.first; w; w = w->next) {
-        if (w->fresh)
+        if (w->fresh) {
             log_swap(&writer, w);
-        else
-            log_extents(&writer, w);
+            continue;
+        }
+        mark_extents(tx, w);
+        log_extents(&writer, w);
     }
     log_runs(&writer, PM_ALLOC, &tx->writes.allocs);
     log_runs(&writer, PM_FREE, &tx->writes.frees);
@@ -524,7 +539,9 @@ static void store_extents(struct minl2r_tx *tx, const struct block_write *write)
 
         if (e->unchanged)
             continue;
-        if (e->bytes)
+        if (write->past_cache)
+            pm_store_nt(&tx->phase, dst, e->bytes, e->end - e->start);
+        else if (e->bytes)
             pm_store(&tx->phase, dst, e->bytes, e->end - e->start);
         else
             pm_zero(&tx->phase, dst, e->end - e->start);
@@ -542,7 +559,7 @@ static void flush_in_place(struct minl2r_tx *tx)
                 pm_flush(&tx->phase, pool_at(tx->pool, w->slot), sizeof(w->fresh));
             continue;
         }
-        for (uint32_t i = 0; i < w->extent_count; i++)
+        for (uint32_t i = 0; i < w->extent_count && !w->past_cache; i++)
             pm_flush(&tx->phase, pool_at(tx->pool, w->block + w->extents[i].start),
                      w->extents[i].end - w->extents[i].start);
     }

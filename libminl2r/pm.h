@@ -49,6 +49,7 @@ struct pm_phase {
     uintptr_t low, high;        /* msync mode: bounds of what was flushed */
     uintptr_t last_line;        /* the line flushed last; to be zeroed where somebody
                                    else may have stored to it since */
+    uintptr_t last_streamed;    /* likewise; pieces of it in a row leave as one line */
     bool pending;               /* something to fence */
 };
 
@@ -65,7 +66,11 @@ void pm_store_piece(struct pm_phase *phase, const void *dst, const void *src,
 void pm_or64(struct pm_phase *phase, const uint64_t *word, uint64_t bits);
 void pm_and64(struct pm_phase *phase, const uint64_t *word, uint64_t bits);
 
-/* Non-temporal stores; durable after pm_fence(). Any alignment. */
+/*
+ * Non-temporal stores; durable after pm_fence(). Any alignment; what starts or ends
+ * between multiples of 4 goes through the cache there, and is flushed. Aligned words
+ * are atomic.
+ */
 void pm_store_nt(struct pm_phase *phase, const void *dst, const void *src, size_t size);
 
 /* Writes back every line of the range. */

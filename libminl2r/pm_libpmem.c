@@ -368,6 +368,28 @@ static void stream_lines(uint8_t *dst, const uint8_t *src, size_t count)
         }
 }
 
+/* `dst` and `size` are multiples of 4. Aligned words arrive whole. */
+static void stream_words(uint8_t *dst, const uint8_t *src, size_t size)
+{
+    size_t at = 0;
+
+    while (at < size) {
+        if (((uintptr_t)(dst + at) & 7) == 0 && size - at >= 8) {
+            long long word;
+
+            memcpy(&word, src + at, sizeof(word));
+            _mm_stream_si64((long long *)(void *)(dst + at), word);
+            at += sizeof(word);
+        } else {
+            int half;
+
+            memcpy(&half, src + at, sizeof(half));
+            _mm_stream_si32((int *)(void *)(dst + at), half);
+            at += sizeof(half);
+        }
+    }
+}
+
 static void drain(void)
 {
     _mm_sfence();
@@ -378,35 +400,43 @@ static void stream_lines(uint8_t *dst, const uint8_t *src, size_t count)
     pmem_memcpy(dst, src, count * PM_LINE, PMEM_F_MEM_NONTEMPORAL | PMEM_F_MEM_NODRAIN);
 }
 
+static void stream_words(uint8_t *dst, const uint8_t *src, size_t size)
+{
+    copy(dst, src, size);
+    pmem_deep_flush(dst, size);
+}
+
 static void drain(void)
 {
     pmem_drain();
 }
 #endif
 
-/* Part of a line, which streaming stores would not fill: through the cache. */
-static void store_part(uint8_t *dst, const uint8_t *src, size_t size)
+/* Part of a line: what is no whole word or half of one goes through the cache. */
+static void stream_part(uint8_t *dst, const uint8_t *src, size_t size)
 {
-    if (size == 0)
+    if ((((uintptr_t)dst | size) & 3) == 0) {
+        stream_words(dst, src, size);
         return;
+    }
     copy(dst, src, size);
     pmem_deep_flush(dst, size);
 }
 
 static void stream(uint8_t *dst, const uint8_t *src, size_t size)
 {
-    if ((((uintptr_t)dst | size) & (PM_LINE - 1)) == 0) { /* as logs and blocks are */
-        stream_lines(dst, src, size / PM_LINE);
-        return;
-    }
-    size_t to_line = -(uintptr_t)dst & (PM_LINE - 1);
-    size_t head = to_line < size ? to_line : size;
+    size_t head = -(uintptr_t)dst & (PM_LINE - 1);
+
+    if (head > size)
+        head = size;
     size_t lines = (size - head) / PM_LINE;
     size_t body = head + lines * PM_LINE;
 
-    store_part(dst, src, head);
+    if (head > 0)
+        stream_part(dst, src, head);
     stream_lines(dst + head, src + head, lines);
-    store_part(dst + body, src + body, size - body);
+    if (size > body)
+        stream_part(dst + body, src + body, size - body);
 }
 
 /* msync mode: the next fence covers the range. */
@@ -427,10 +457,17 @@ void pm_store_nt(struct pm_phase *phase, const void *dst, const void *src, size_
         pm_flush(phase, dst, size);
         return;
     }
+    if (size == 0)
+        return;
+    uintptr_t first = line_of(dst);
+    uintptr_t last = line_of((const uint8_t *)dst + size - 1);
+
     stream(writable(dst), src, size);
     phase->stats->pm_bytes += size;
-    phase->stats->lines_streamed += count_lines(dst, size);
-    phase->pending |= size > 0;
+    phase->stats->lines_streamed +=
+        (last - first) / PM_LINE + (first != phase->last_streamed);
+    phase->last_streamed = last;
+    phase->pending = true;
 }
 
 void pm_flush(struct pm_phase *phase, const void *ptr, size_t size)
@@ -476,7 +513,7 @@ int pm_fence(struct pm_phase *phase)
     if (!phase->pending)
         return 0;
     phase->pending = false;
-    phase->last_line = 0;
+    phase->last_line = phase->last_streamed = 0;
     if (phase->pm->medium == MINL2R_FILE)
         return sync_pages(phase);
     drain();

@@ -40,6 +40,7 @@ struct block_write {
     uint32_t table_index;
     bool slot_is_own; /* the slot lies in a block that this transaction allocated */
     bool streamed;    /* `fresh` has the whole content already; no extents */
+    bool past_cache;  /* set by commit: how the extents are stored */
     struct block_write *slots;     /* blocks whose slots lie in this block */
     struct block_write *next_slot; /* in that list */
     uint32_t covered;

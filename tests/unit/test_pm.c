@@ -233,8 +233,26 @@ static void stream_counts_every_line_once(void **state)
             pm_store_nt(&bed.phase, bed.memory + at, source, size);
             assert_int_equal(bed.stats.lines_streamed - before,
                              lines_between(at, size));
+            assert_ok(pm_fence(&bed.phase));
         }
     assert_int_equal(bed.stats.lines_flushed, 0);
+    unmake_bed(&bed);
+}
+
+static void pieces_of_one_line_in_a_row_are_streamed_as_one(void **state)
+{
+    static const uint8_t source[8];
+    struct bed bed;
+
+    (void)state;
+    make_bed(&bed, MINL2R_DAX);
+    pm_store_nt(&bed.phase, bed.memory, source, 8);
+    pm_store_nt(&bed.phase, bed.memory + 20, source, 4);
+    pm_store_nt(&bed.phase, bed.memory + 60, source, 8);
+    assert_int_equal(bed.stats.lines_streamed, 2);
+    assert_ok(pm_fence(&bed.phase));
+    pm_store_nt(&bed.phase, bed.memory + 64, source, 8);
+    assert_int_equal(bed.stats.lines_streamed, 3);
     unmake_bed(&bed);
 }
 
@@ -556,6 +574,7 @@ int main(void)
         test(words_inside_an_unaligned_store_are_never_torn),
         test(flush_counts_every_line_it_touches),
         test(stream_counts_every_line_once),
+        test(pieces_of_one_line_in_a_row_are_streamed_as_one),
         test(every_kind_of_store_counts_its_bytes),
         test(neighbours_in_one_line_are_flushed_once),
         test(line_stored_to_after_its_flush_is_flushed_again),
