@@ -307,6 +307,8 @@ static bool begin_run(struct suite *suite, const struct suite_run *run)
     suite->subject = *run->subject;
     suite->explore = suite->options.explore;
     suite->explore.first = run->first;
+    if (run->strategy)
+        suite->explore.strategy = run->strategy;
     suite->explore.seconds = seconds_left(suite);
     if (!suite->report.name)
         suite->report.name = run->name;
@@ -456,12 +458,14 @@ static void begin_program(struct suite *suite, struct suite_run *run,
     *subject = (struct subject){session->image,  session->shadow, session->size,
                                 session->trace,  oracle_judge,    &suite->oracle,
                                 oracle_set_watch};
-    *run = (struct suite_run){session->program->name,
-                              session->tested->workload,
-                              subject,
-                              session->operations,
-                              session->operation_count,
-                              first_event(session->trace, session->tested->first)};
+    *run = (struct suite_run){
+        .name = session->program->name,
+        .workload = session->tested->workload,
+        .subject = subject,
+        .operations = session->operations,
+        .operation_count = session->operation_count,
+        .first = first_event(session->trace, session->tested->first),
+    };
 }
 
 static enum suite_result record(struct suite *suite,

@@ -66,7 +66,8 @@ struct suite_run {
     const struct subject *subject; /* image and size had better stay the same */
     const char *const *operations;
     size_t operation_count;
-    size_t first; /* crash points before this event are left out */
+    size_t first;                    /* crash points before this event are left out */
+    const struct strategy *strategy; /* NULL: that of the suite */
 };
 enum suite_result suite_explore(struct suite *suite, const struct suite_run *run);
 enum suite_result suite_replay_run(struct suite *suite, const struct suite_run *run,
