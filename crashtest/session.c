@@ -444,7 +444,10 @@ static int check_program(struct session *session)
     if (program->pm_size > PM_SIZE_MAX)
         return fail(session, -EINVAL, "pm_size is too large: %zu bytes",
                     program->pm_size);
-    if (!program->name || !program->run || (!program->check && !session->tested->check))
+    bool is_checked =
+        program->check || session->tested->check || session->tested->only_run;
+
+    if (!program->name || !program->run || !is_checked)
         return fail(session, -EINVAL, "the program needs a name, run and check");
     if (session->tested->in_process && !session->tested->base)
         return fail(session, -EINVAL, "running here needs a base image");

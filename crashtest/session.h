@@ -44,6 +44,8 @@ struct session_program {
     /* Operations before this one are not explored: that was done in other programs. */
     uint64_t first;
 
+    bool only_run; /* what it leaves is judged by others: nothing checks it here */
+
     /* Instead of program->check. */
     int (*check)(const struct crashtest_pm *pm, const struct crashtest_crash *crash,
                  const struct touched *touched, void *arg);
