@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmfs.c - the runs that pmfs is tested with: families of sequences of operations, of
+ * which the last one is crashed. So the states after a sequence are explored once, for
+ * all that go on from there.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "crashtest/workloads/pmfs_random.h"
+#include "crashtest/workloads/pmfs_run.h"
+#include "crashtest/workloads/workload.h"
+
+#define OPS_MAX 256
+#define PAUSES_MAX 12 /* in an operation, where another one runs */
+
+struct family {
+    const char *name;
+    const char *what;
+    unsigned sets;     /* of operations */
+    unsigned length;   /* of sequences, by default */
+    const char *image; /* NULL: on each */
+    bool is_long;
+    bool has_inside; /* in the last operation another one runs */
+};
+
+static const struct family families[] = {
+    {"ace", "the 56 operations of ACE, two in a row", OP_ACE, 2, "half", false, false},
+    {"extra", "these, and what bugs of filesystems needed besides, on each image",
+     OP_ACE | OP_EXTRA, 1, NULL, false, false},
+    {"lanes", "another operation in the middle of each", OP_ACE | OP_EXTRA, 1, "half",
+     false, true},
+    {"pairs", "as extra, two in a row (long)", OP_ACE | OP_EXTRA, 2, NULL, true, false},
+    {"metadata", "write, link, unlink and rename of ACE, three in a row (long)",
+     OP_METADATA, 3, "half", true, false},
+};
+#define FAMILY_COUNT (sizeof(families) / sizeof(*families))
+
+/* ---- Numbering the runs of a family ---------------------------------------------- */
+
+/* The operations that a family and the plan have in common. */
+struct choice {
+    const struct op *ops[OPS_MAX];
+    size_t count;
+};
+
+static bool is_named(const struct plan *plan, const char *name)
+{
+    if (!plan->operations)
+        return true;
+    for (size_t i = 0; i < plan->operation_count; i++)
+        if (strcmp(plan->operations[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_in_b(const char *path)
+{
+    return path && path[0] == 'B' && (path[1] == 0 || path[1] == '/');
+}
+
+static bool is_chosen(const struct plan *plan, const struct family *family,
+                      const struct op *op)
+{
+    if (!(op->sets & family->sets) || !is_named(plan, op->name))
+        return false;
+    return !family->has_inside || !(is_in_b(op->path) || is_in_b(op->to));
+}
+
+static void choose(const struct plan *plan, const struct family *family,
+                   struct choice *choice)
+{
+    choice->count = 0;
+    for (size_t i = 0; i < op_count && choice->count < OPS_MAX; i++)
+        if (is_chosen(plan, family, &ops[i]))
+            choice->ops[choice->count++] = &ops[i];
+}
+
+static void choose_insides(struct choice *choice)
+{
+    choice->count = 0;
+    for (size_t i = 0; i < op_count && choice->count < OPS_MAX; i++)
+        if (ops[i].sets & OP_INSIDE)
+            choice->ops[choice->count++] = &ops[i];
+}
+
+static unsigned length_of(const struct plan *plan, const struct family *family)
+{
+    return plan->length && !family->has_inside ? plan->length : family->length;
+}
+
+static size_t image_count(const struct family *family)
+{
+    return family->image ? 1 : scene_image_count;
+}
+
+static bool is_wanted(const struct plan *plan, const struct family *family)
+{
+    if (plan->setting)
+        return strcmp(plan->setting, family->name) == 0;
+    if (plan->lanes > 1)
+        return family->has_inside;
+    return !family->is_long || plan->is_long;
+}
+
+/* How many runs a family has, or 0 if they are too many to number. */
+static size_t count_runs(const struct plan *plan, const struct family *family)
+{
+    struct choice choice, insides;
+    size_t count = image_count(family);
+
+    choose(plan, family, &choice);
+    choose_insides(&insides);
+    for (unsigned i = 0; i < length_of(plan, family); i++)
+        if (__builtin_mul_overflow(count, choice.count, &count))
+            return 0;
+    return family->has_inside ? count * insides.count * PAUSES_MAX : count;
+}
+
+/* Takes the lowest digit of a number, to that base. */
+static size_t take(size_t *number, size_t base)
+{
+    size_t digit = *number % base;
+
+    *number /= base;
+    return digit;
+}
+
+static void make_script(const struct plan *plan, const struct family *family,
+                        size_t number, struct pmfs_script *script)
+{
+    struct choice choice, insides;
+
+    choose(plan, family, &choice);
+    choose_insides(&insides);
+    *script = (struct pmfs_script){.op_count = length_of(plan, family)};
+    if (family->has_inside) {
+        script->pause = (uint32_t)take(&number, PAUSES_MAX);
+        script->inside = insides.ops[take(&number, insides.count)];
+    }
+    for (size_t i = script->op_count; i-- > 0;)
+        script->ops[i] = choice.ops[take(&number, choice.count)];
+    script->image = family->image
+                        ? scene_image_find(family->image, strlen(family->image))
+                        : &scene_images[number];
+}
+
+/* ---- The workload ---------------------------------------------------------------- */
+
+static void list(FILE *out)
+{
+    for (size_t i = 0; i < FAMILY_COUNT; i++)
+        fprintf(out, "  %-18s %s\n", families[i].name, families[i].what);
+    fputs("images:\n", out);
+    for (size_t i = 0; i < scene_image_count; i++)
+        fprintf(out, "  %-18s %s\n", scene_images[i].name, scene_images[i].what);
+    fputs("operations:\n", out);
+    for (size_t i = 0; i < op_count; i++)
+        fprintf(out, "  %s\n", ops[i].name);
+}
+
+static bool has_family(const char *name)
+{
+    for (size_t i = 0; i < FAMILY_COUNT; i++)
+        if (strcmp(families[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static size_t count_cases(const struct plan *plan, char *error)
+{
+    size_t count = 0;
+
+    if (plan->random > 0)
+        return random_campaigns(plan->random);
+    if (plan->setting && !has_family(plan->setting)) {
+        snprintf(error, WORKLOAD_ERROR_SIZE, "pmfs has no family %s", plan->setting);
+        return 0;
+    }
+    if (plan->length > PMFS_OPS_MAX) {
+        snprintf(error, WORKLOAD_ERROR_SIZE, "sequences have %d operations at most",
+                 PMFS_OPS_MAX);
+        return 0;
+    }
+    for (size_t i = 0; i < FAMILY_COUNT; i++)
+        if (is_wanted(plan, &families[i]))
+            count += count_runs(plan, &families[i]);
+    if (count == 0)
+        snprintf(error, WORKLOAD_ERROR_SIZE, "pmfs has no such operations");
+    return count;
+}
+
+static enum suite_result test(const struct plan *plan, size_t index,
+                              struct suite *suite, char *error)
+{
+    struct pmfs_script script;
+
+    if (plan->random > 0)
+        return random_campaign(plan->random, plan->seed, index, suite, error);
+    for (size_t i = 0; i < FAMILY_COUNT; i++) {
+        size_t count =
+            is_wanted(plan, &families[i]) ? count_runs(plan, &families[i]) : 0;
+
+        if (index < count) {
+            make_script(plan, &families[i], index, &script);
+            return pmfs_test(&script, suite, error);
+        }
+        index -= count;
+    }
+    return SUITE_PASSED;
+}
+
+const struct workload pmfs_workload = {
+    .name = "pmfs",
+    .what = "the filesystem: sequences of calls on small images",
+    .list = list,
+    .plan = count_cases,
+    .test = test,
+    .replay = pmfs_replay,
+};

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/workloads/pmfs_ops.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FILE_SIZE 600u /* of files that are made because they have to be there */
+#define BLOCK 512u
+
+static const struct pmfs_cred owner = {.uid = 7, .gid = 8};
+
+/* ---- What has to be there -------------------------------------------------------- */
+
+static int need_directory(struct scene *scene, const char *path)
+{
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, path, &attr);
+
+    if (rc == 0 && S_ISDIR(attr.mode))
+        return 0;
+    if (rc == 0)
+        rc = scene_remove(scene, path);
+    return rc == 0 || rc == -ENOENT ? scene_mkdir(scene, path) : rc;
+}
+
+/* The directories above `path`: all but the last name. */
+static int need_parents(struct scene *scene, const char *path)
+{
+    char above[64];
+    int rc = 0;
+
+    for (size_t i = 0; path[i] != 0 && rc == 0; i++) {
+        if (path[i] == '/') {
+            above[i] = 0;
+            rc = need_directory(scene, above);
+        }
+        above[i] = path[i];
+    }
+    return rc;
+}
+
+static int need_absent(struct scene *scene, const char *path)
+{
+    int rc = need_parents(scene, path);
+
+    if (rc == 0)
+        rc = scene_remove(scene, path);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static int need_file_of(struct scene *scene, const char *path, uint64_t size)
+{
+    struct pmfs_attr attr;
+    int rc = need_parents(scene, path);
+
+    if (rc == 0)
+        rc = scene_find(scene, path, &attr);
+    if (rc == 0 && S_ISREG(attr.mode))
+        return 0;
+    if (rc == 0)
+        rc = scene_remove(scene, path);
+    return rc == 0 || rc == -ENOENT ? scene_create(scene, path, size) : rc;
+}
+
+static int need_file(struct scene *scene, const char *path)
+{
+    return need_file_of(scene, path, FILE_SIZE);
+}
+
+static int need_empty(struct scene *scene, const char *path)
+{
+    struct pmfs_attr attr;
+    int rc = need_parents(scene, path);
+
+    if (rc == 0)
+        rc = need_directory(scene, path);
+    if (rc == 0)
+        rc = scene_find(scene, path, &attr);
+    return rc < 0 ? rc : scene_empty(scene, attr.ino);
+}
+
+static int has_nothing(struct scene *scene, const struct op *op)
+{
+    return need_absent(scene, op->path);
+}
+
+static int has_file(struct scene *scene, const struct op *op)
+{
+    return need_file(scene, op->path);
+}
+
+static int has_empty(struct scene *scene, const struct op *op)
+{
+    return need_empty(scene, op->path);
+}
+
+static int has_file_only(struct scene *scene, const struct op *op)
+{
+    int rc = need_file(scene, op->path);
+
+    return rc < 0 ? rc : need_absent(scene, op->to);
+}
+
+/* What `to` is before, if anything, differs from sequence to sequence. */
+static int has_file_and_parents(struct scene *scene, const struct op *op)
+{
+    int rc = need_file(scene, op->path);
+
+    return rc < 0 ? rc : need_parents(scene, op->to);
+}
+
+static int has_files(struct scene *scene, const struct op *op)
+{
+    int rc = need_file(scene, op->path);
+
+    return rc < 0 ? rc : need_file(scene, op->to);
+}
+
+static int has_file_and_directory(struct scene *scene, const struct op *op)
+{
+    int rc = need_file(scene, op->path);
+
+    return rc < 0 ? rc : need_directory(scene, op->to);
+}
+
+static int has_directories(struct scene *scene, const struct op *op)
+{
+    int rc = need_parents(scene, op->path);
+
+    if (rc == 0)
+        rc = need_directory(scene, op->path);
+    return rc < 0 ? rc : need_empty(scene, op->to);
+}
+
+static int has_long_file(struct scene *scene, const struct op *op)
+{
+    int rc = need_absent(scene, op->path);
+
+    return rc < 0 ? rc : scene_create(scene, op->path, (uint64_t)300 << 10);
+}
+
+static int has_sparse_file(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    int rc = need_absent(scene, op->path);
+
+    if (rc == 0)
+        rc = scene_create(scene, op->path, 100);
+    if (rc == 0)
+        rc = scene_find(scene, op->path, &attr);
+    return rc < 0 ? rc : scene_write(scene, attr.ino, 20 * BLOCK, 100, 0);
+}
+
+static int has_open_file(struct scene *scene, const struct op *op)
+{
+    int rc = need_file(scene, op->path);
+
+    return rc < 0 ? rc : scene_open(scene, op->path);
+}
+
+/* Open, but without a name. */
+static int has_orphan(struct scene *scene, const struct op *op)
+{
+    int rc = has_open_file(scene, op);
+
+    return rc < 0 ? rc : scene_remove(scene, op->path);
+}
+
+/* ---- Operations ------------------------------------------------------------------ */
+
+static int run_creat(struct scene *scene, const struct op *op)
+{
+    return scene_create(scene, op->path, 0);
+}
+
+static int run_mkdir(struct scene *scene, const struct op *op)
+{
+    return scene_mkdir(scene, op->path);
+}
+
+static int run_write(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, op->path, &attr);
+
+    return rc < 0 ? rc : scene_write(scene, attr.ino, op->offset, op->size, 0);
+}
+
+static int run_append(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, op->path, &attr);
+
+    return rc < 0 ? rc : scene_write(scene, attr.ino, 0, op->size, PMFS_APPEND);
+}
+
+static int run_link(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    uint64_t parent;
+    const char *name;
+    int rc = scene_find(scene, op->path, &attr);
+
+    if (rc == 0)
+        rc = scene_parent(scene, op->to, &parent, &name);
+    return rc < 0 ? rc : pmfs_link(scene->fs, attr.ino, parent, name, &attr);
+}
+
+static int run_unlink(struct scene *scene, const struct op *op)
+{
+    uint64_t parent;
+    const char *name;
+    int rc = scene_parent(scene, op->path, &parent, &name);
+
+    return rc < 0 ? rc : pmfs_unlink(scene->fs, parent, name);
+}
+
+static int run_rmdir(struct scene *scene, const struct op *op)
+{
+    uint64_t parent;
+    const char *name;
+    int rc = scene_parent(scene, op->path, &parent, &name);
+
+    return rc < 0 ? rc : pmfs_rmdir(scene->fs, parent, name);
+}
+
+static int rename_with(struct scene *scene, const struct op *op, unsigned flags)
+{
+    uint64_t parent, new_parent;
+    const char *name, *new_name;
+    int rc = scene_parent(scene, op->path, &parent, &name);
+
+    if (rc == 0)
+        rc = scene_parent(scene, op->to, &new_parent, &new_name);
+    return rc < 0 ? rc
+                  : pmfs_rename(scene->fs, parent, name, new_parent, new_name, flags);
+}
+
+static int run_rename(struct scene *scene, const struct op *op)
+{
+    return rename_with(scene, op, 0);
+}
+
+static int run_exchange(struct scene *scene, const struct op *op)
+{
+    return rename_with(scene, op, PMFS_RENAME_EXCHANGE);
+}
+
+static int set(struct scene *scene, const struct op *op, const struct pmfs_attr *values,
+               unsigned mask)
+{
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, op->path, &attr);
+
+    return rc < 0 ? rc : pmfs_setattr(scene->fs, attr.ino, values, mask, NULL);
+}
+
+static int run_truncate(struct scene *scene, const struct op *op)
+{
+    return set(scene, op, &(struct pmfs_attr){.size = op->size}, PMFS_SET_SIZE);
+}
+
+static int run_fallocate(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, op->path, &attr);
+
+    return rc < 0 ? rc
+                  : pmfs_fallocate(scene->fs, attr.ino, op->mode, op->offset, op->size);
+}
+
+/* From a file to another place, of another. */
+static int run_copy(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr from, to;
+    uint64_t done;
+    int rc = scene_find(scene, op->path, &from);
+
+    if (rc == 0)
+        rc = scene_find(scene, op->to, &to);
+    return rc < 0 ? rc
+                  : pmfs_copy_range(scene->fs, from.ino, 0, to.ino, op->offset,
+                                    op->size, &done);
+}
+
+static int run_chmod(struct scene *scene, const struct op *op)
+{
+    return set(scene, op, &(struct pmfs_attr){.mode = op->mode}, PMFS_SET_MODE);
+}
+
+static int run_chown(struct scene *scene, const struct op *op)
+{
+    return set(scene, op, &(struct pmfs_attr){.uid = 1, .gid = 2},
+               PMFS_SET_UID | PMFS_SET_GID);
+}
+
+static int run_utimes(struct scene *scene, const struct op *op)
+{
+    return set(scene, op, &(struct pmfs_attr){.atime_ns = 11, .mtime_ns = 12},
+               PMFS_SET_ATIME | PMFS_SET_MTIME);
+}
+
+static int run_setattr(struct scene *scene, const struct op *op)
+{
+    return set(scene, op,
+               &(struct pmfs_attr){.mode = 0600, .uid = 1, .gid = 2, .size = op->size},
+               PMFS_SET_MODE | PMFS_SET_UID | PMFS_SET_GID | PMFS_SET_SIZE |
+                   PMFS_SET_MTIME_NOW | PMFS_SET_ATIME_NOW);
+}
+
+static int run_mkfifo(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+
+    return pmfs_mknod(scene->fs, PMFS_ROOT_INO, op->path, S_IFIFO | 0600, 0, &owner,
+                      &attr);
+}
+
+/* `size` bytes, of `letter`. */
+static void spell(char *text, char letter, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        text[i] = letter;
+    text[size] = 0;
+}
+
+static int run_symlink(struct scene *scene, const struct op *op)
+{
+    static char target[PMFS_SYMLINK_MAX + 1];
+    struct pmfs_attr attr;
+
+    spell(target, 't', op->size);
+    return pmfs_symlink(scene->fs, PMFS_ROOT_INO, op->path, target, &owner, &attr);
+}
+
+/* A name of op->size bytes; it may be there already. */
+static int run_creat_long(struct scene *scene, const struct op *op)
+{
+    char name[PMFS_NAME_MAX + 1];
+
+    spell(name, 'n', op->size);
+    return scene_create(scene, name, 0);
+}
+
+static int has_no_long_name(struct scene *scene, const struct op *op)
+{
+    char name[PMFS_NAME_MAX + 1];
+
+    spell(name, 'n', op->size);
+    int rc = scene_remove(scene, name);
+
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static int has_file_and_no_long_name(struct scene *scene, const struct op *op)
+{
+    int rc = has_no_long_name(scene, op);
+
+    return rc < 0 ? rc : need_file(scene, op->path);
+}
+
+static int run_rename_long(struct scene *scene, const struct op *op)
+{
+    char name[PMFS_NAME_MAX + 1];
+
+    spell(name, 'n', op->size);
+    return pmfs_rename(scene->fs, PMFS_ROOT_INO, op->path, PMFS_ROOT_INO, name, 0);
+}
+
+/* Through the handle that was opened last. */
+static int run_write_open(struct scene *scene, const struct op *op)
+{
+    return scene_write(scene, scene->opens[scene->open_count - 1], op->offset, op->size,
+                       0);
+}
+
+static int run_release(struct scene *scene, const struct op *op)
+{
+    (void)op;
+    pmfs_release(scene->fs, scene->opens[--scene->open_count]);
+    return 0;
+}
+
+/* ---- The table ------------------------------------------------------------------- */
+
+#define ACE OP_ACE
+#define META (OP_ACE | OP_METADATA)
+#define EXTRA OP_EXTRA
+
+#define CREAT(path)                                                                    \
+    {                                                                                  \
+        "creat-" path, has_nothing, run_creat, path, NULL, 0, 0, ACE, 0                \
+    }
+#define WRITE(what, path, offset, size)                                                \
+    {                                                                                  \
+        what "-" path, has_file, run_write, path, NULL, offset, size, META, 0          \
+    }
+#define LINK(path, to)                                                                 \
+    {                                                                                  \
+        "link-" path "-" to, has_file_only, run_link, path, to, 0, 0, META, 0          \
+    }
+#define UNLINK(path)                                                                   \
+    {                                                                                  \
+        "unlink-" path, has_file, run_unlink, path, NULL, 0, 0, META, 0                \
+    }
+#define RENAME(path, to)                                                               \
+    {                                                                                  \
+        "rename-" path "-" to, has_file_and_parents, run_rename, path, to, 0, 0, META, \
+            0                                                                          \
+    }
+#define RENAME_DIRECTORY(path, to)                                                     \
+    {                                                                                  \
+        "rename-" path "-" to, has_directories, run_rename, path, to, 0, 0, META, 0    \
+    }
+#define FALLOCATE(what, path, mode, offset, size)                                      \
+    {                                                                                  \
+        what "-" path, has_file, run_fallocate, path, NULL, offset, size, ACE, mode    \
+    }
+#define TRUNCATE(what, path, size)                                                     \
+    {                                                                                  \
+        what "-" path, has_file, run_truncate, path, NULL, 0, size, ACE, 0             \
+    }
+/* As unlink, where what it removes is still open, and as rmdir. */
+#define REMOVE(path)                                                                   \
+    {                                                                                  \
+        "remove-" path, has_open_file, run_unlink, path, NULL, 0, 0, ACE, 0            \
+    }
+#define REMOVE_DIRECTORY(path)                                                         \
+    {                                                                                  \
+        "remove-" path, has_empty, run_rmdir, path, NULL, 0, 0, ACE, 0                 \
+    }
+#define EXTRA_OP(name, prepare, run, path, to, offset, size)                           \
+    {                                                                                  \
+        name, prepare, run, path, to, offset, size, EXTRA, 0                           \
+    }
+#define CHMOD(path, prepare, mode)                                                     \
+    {                                                                                  \
+        "chmod-" path, prepare, run_chmod, path, NULL, 0, 0, EXTRA, mode               \
+    }
+#define WRITE_OF(size)                                                                 \
+    {                                                                                  \
+        "write" #size "-foo", has_file, run_write, "foo", NULL, BLOCK - 5, size,       \
+            EXTRA, 0                                                                   \
+    }
+#define NAME_OF(size)                                                                  \
+    {                                                                                  \
+        "creat-name" #size, has_no_long_name, run_creat_long, "", NULL, 0, size,       \
+            EXTRA, 0                                                                   \
+    }
+
+const struct op ops[] = {
+    CREAT("foo"),
+    CREAT("A/bar"),
+    {"mkdir-B", has_nothing, run_mkdir, "B", NULL, 0, 0, ACE, 0},
+    {"append-foo", has_file, run_append, "foo", NULL, 0, 1000, META, 0},
+    WRITE("extend", "foo", 300, 1500),
+    WRITE("overwrite", "A/bar", 100, 100),
+    WRITE("overwrite-block", "A/bar", 0, BLOCK),
+    LINK("foo", "bar"),
+    LINK("foo", "A/foo"),
+    LINK("foo", "A/bar"),
+    LINK("bar", "foo"),
+    LINK("bar", "A/foo"),
+    LINK("bar", "A/bar"),
+    LINK("A/foo", "foo"),
+    LINK("A/foo", "bar"),
+    LINK("A/foo", "A/bar"),
+    LINK("A/bar", "foo"),
+    LINK("A/bar", "bar"),
+    LINK("A/bar", "A/foo"),
+    UNLINK("foo"),
+    UNLINK("bar"),
+    UNLINK("A/foo"),
+    UNLINK("A/bar"),
+    UNLINK("A/C/bar"),
+    REMOVE("foo"),
+    REMOVE("A/bar"),
+    REMOVE("A/C/bar"),
+    REMOVE_DIRECTORY("A"),
+    REMOVE_DIRECTORY("B"),
+    RENAME("foo", "bar"),
+    RENAME("foo", "A/foo"),
+    RENAME("foo", "A/bar"),
+    RENAME("bar", "foo"),
+    RENAME("bar", "A/foo"),
+    RENAME("bar", "A/bar"),
+    RENAME("A/foo", "foo"),
+    RENAME("A/foo", "bar"),
+    RENAME("A/foo", "A/bar"),
+    RENAME("A/bar", "foo"),
+    RENAME("A/bar", "bar"),
+    RENAME("A/bar", "A/foo"),
+    RENAME_DIRECTORY("A", "B"),
+    RENAME_DIRECTORY("B", "A"),
+    RENAME_DIRECTORY("A/C", "B"),
+    RENAME_DIRECTORY("B", "A/C"),
+    FALLOCATE("fallocate", "foo", 0, 1000, 1500),
+    FALLOCATE("fallocate-keep", "foo", PMFS_KEEP_SIZE, 1000, 1500),
+    FALLOCATE("punch", "foo", PMFS_PUNCH_HOLE | PMFS_KEEP_SIZE, 400, 700),
+    FALLOCATE("punch-block", "A/bar", PMFS_PUNCH_HOLE | PMFS_KEEP_SIZE, 0, BLOCK),
+    FALLOCATE("zero", "foo", PMFS_ZERO_RANGE, 300, 1500),
+    FALLOCATE("zero-keep", "A/bar", PMFS_ZERO_RANGE | PMFS_KEEP_SIZE, 600, 1000),
+    TRUNCATE("shorten", "foo", 300),
+    TRUNCATE("lengthen", "foo", 3000),
+    TRUNCATE("shorten-block", "A/bar", BLOCK),
+    TRUNCATE("clear", "A/bar", 0),
+    {"rmdir-A/C", has_empty, run_rmdir, "A/C", NULL, 0, 0, ACE, 0},
+
+    WRITE_OF(1),
+    WRITE_OF(7),
+    WRITE_OF(9),
+    WRITE_OF(63),
+    WRITE_OF(65),
+    NAME_OF(1),
+    NAME_OF(27),
+    NAME_OF(63),
+    NAME_OF(64),
+    NAME_OF(255),
+    EXTRA_OP("append1-foo", has_file, run_append, "foo", NULL, 0, 1),
+    EXTRA_OP("append63-foo", has_file, run_append, "foo", NULL, 0, 63),
+    EXTRA_OP("rename-name255", has_file_and_no_long_name, run_rename_long, "foo", NULL,
+             0, 255),
+    EXTRA_OP("symlink9", has_nothing, run_symlink, "link", NULL, 0, 9),
+    EXTRA_OP("symlink1500", has_nothing, run_symlink, "link", NULL, 0, 1500),
+    EXTRA_OP("mkfifo", has_nothing, run_mkfifo, "fifo", NULL, 0, 0),
+    CHMOD("foo", has_file, 0604),
+    CHMOD("A", has_empty, 0711),
+    EXTRA_OP("chown-foo", has_file, run_chown, "foo", NULL, 0, 0),
+    EXTRA_OP("utimes-foo", has_file, run_utimes, "foo", NULL, 0, 0),
+    EXTRA_OP("setattr-foo", has_file, run_setattr, "foo", NULL, 0, 60),
+    EXTRA_OP("exchange-foo-A/bar", has_files, run_exchange, "foo", "A/bar", 0, 0),
+    EXTRA_OP("exchange-foo-A/C", has_file_and_directory, run_exchange, "foo", "A/C", 0,
+             0),
+    EXTRA_OP("exchange-A/C-B", has_directories, run_exchange, "A/C", "B", 0, 0),
+    EXTRA_OP("write-hole", has_sparse_file, run_write, "sparse", NULL, 5 * BLOCK + 10,
+             700),
+    EXTRA_OP("write-far", has_file, run_write, "foo", NULL, 70 * BLOCK, 10),
+    EXTRA_OP("write-gap", has_file, run_write, "foo", NULL, 610, 20),
+    EXTRA_OP("unlink-sparse", has_sparse_file, run_unlink, "sparse", NULL, 0, 0),
+    EXTRA_OP("write-long", has_long_file, run_write, "long", NULL, 1000,
+             (uint64_t)24 << 10),
+    EXTRA_OP("shorten-long", has_long_file, run_truncate, "long", NULL, 0, 100),
+    EXTRA_OP("unlink-long", has_long_file, run_unlink, "long", NULL, 0, 0),
+    EXTRA_OP("copy-foo-A/bar", has_files, run_copy, "foo", "A/bar", 600, 600),
+    EXTRA_OP("write-orphan", has_orphan, run_write_open, "foo", NULL, 100, 1000),
+    EXTRA_OP("release-orphan", has_orphan, run_release, "foo", NULL, 0, 0),
+    EXTRA_OP("write-open", has_open_file, run_write_open, "foo", NULL, 9, 63),
+
+    {"creat-B/new", has_nothing, run_creat, "B/new", NULL, 0, 0, EXTRA | OP_INSIDE, 0},
+    {"unlink-B/old", has_file, run_unlink, "B/old", NULL, 0, 0, EXTRA | OP_INSIDE, 0},
+    {"rename-B/old-B/new", has_file_only, run_rename, "B/old", "B/new", 0, 0,
+     EXTRA | OP_INSIDE, 0},
+    {"write-B/old", has_file, run_write, "B/old", NULL, 100, 1000, EXTRA | OP_INSIDE,
+     0},
+};
+const size_t op_count = sizeof(ops) / sizeof(*ops);
+
+const struct op *op_find(const char *name, size_t length)
+{
+    for (size_t i = 0; i < op_count; i++)
+        if (strlen(ops[i].name) == length && memcmp(ops[i].name, name, length) == 0)
+            return &ops[i];
+    return NULL;
+}
