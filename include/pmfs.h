@@ -172,6 +172,36 @@ struct pmfs_fsck_summary {
 int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
               struct pmfs_fsck_summary *summary);
 
+/*
+ * Asked by pmfs_repair() before each repair: `what` is wrong, and `how` would it be
+ * repaired? True: repair it. At the end it is told what was left: `how` is then NULL,
+ * and `why_not` says why; the answer does not matter.
+ */
+typedef bool pmfs_repair_fn(void *arg, const char *what, const char *how,
+                            const char *why_not);
+
+struct pmfs_repair_summary {
+    uint64_t repaired;             /* findings */
+    uint64_t left;                 /* findings, also of what was declined */
+    struct pmfs_fsck_summary fsck; /* as it is afterwards */
+};
+
+/*
+ * Repairs the filesystem in `path`, which nobody has mounted, where that loses nothing
+ * and follows from the rest: bits of the block bitmaps, link counts, counts of blocks,
+ * sizes and parents of directories, types of entries; blocks that nothing reaches are
+ * freed, and inodes without a name get one in /lost+found. What hangs on names that
+ * cannot be read is left as long as these cannot. `ask` may be NULL: repair all.
+ *
+ * Cost:    a check of everything for each round of repairs: one to three.
+ * Crash:   each repair is one transaction (blocks are freed 512 at a time): run it
+ *          again.
+ * Returns: 0 if it is consistent now, -EUCLEAN if something is left, else why it could
+ *          not be repaired.
+ */
+int pmfs_repair(const char *path, pmfs_repair_fn *ask, void *arg,
+                struct pmfs_repair_summary *summary);
+
 /* ---- Inodes -------------------------------------------------------------------- */
 
 struct pmfs_attr {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fsck.c - a read-only verifier. Everything reachable is claimed once, in a bitmap of
+ * fsck.c - the verifier, which only reads; repair.c acts on what it says. Everything reachable is claimed once, in a bitmap of
  * blocks: a second claim is a finding and leads no further. So each block is read once,
  * whatever the medium says, and the time is bounded by the size of the pool.
  *
@@ -35,9 +35,10 @@ struct known {
 
 struct fsck {
     struct pmfs fs;
-    pmfs_fsck_fn *found;
+    fsck_visit_fn *visit;
     void *arg;
     struct pmfs_fsck_summary sum;
+    uint64_t damages;  /* findings that are FSCK_DAMAGE */
     uint64_t *claimed; /* one bit per block */
     uint64_t inode_count;
     struct known *known; /* [inode_count] */
@@ -50,23 +51,44 @@ struct fsck {
     uint64_t hash_capacity;
 };
 
-__attribute__((format(printf, 2, 3))) static void report(struct fsck *fsck,
-                                                         const char *format, ...)
+__attribute__((format(printf, 3, 0))) static void
+report_list(struct fsck *fsck, struct fsck_finding finding, const char *format,
+            va_list args)
 {
     char what[320];
+
+    vsnprintf(what, sizeof(what), format, args);
+    finding.what = what;
+    fsck->sum.findings++;
+    fsck->damages += finding.kind == FSCK_DAMAGE;
+    if (fsck->visit)
+        fsck->visit(fsck->arg, &finding);
+}
+
+/* A finding that repair.c may act on. */
+__attribute__((format(printf, 3, 4))) static void
+report_as(struct fsck *fsck, struct fsck_finding finding, const char *format, ...)
+{
     va_list args;
 
     va_start(args, format);
-    vsnprintf(what, sizeof(what), format, args);
+    report_list(fsck, finding, format, args);
     va_end(args);
-    fsck->sum.findings++;
-    if (fsck->found)
-        fsck->found(fsck->arg, what);
+}
+
+__attribute__((format(printf, 2, 3))) static void report(struct fsck *fsck,
+                                                         const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    report_list(fsck, (struct fsck_finding){.kind = FSCK_DAMAGE}, format, args);
+    va_end(args);
 }
 
 static void library_found(void *arg, const char *what)
 {
-    report(arg, "pool: %s", what);
+    report_as(arg, (struct fsck_finding){.kind = FSCK_POOL}, "pool: %s", what);
 }
 
 /* ---- Blocks -------------------------------------------------------------------- */
@@ -95,9 +117,10 @@ static bool claim(struct fsck *fsck, uint64_t offset, uint64_t ino)
         return false;
     }
     if (!view_is_allocated(fsck->fs.pool, offset))
-        report(fsck,
-               "inode %" PRIu64 ": block map: block 0x%" PRIx64 " is not allocated",
-               ino, offset);
+        report_as(fsck,
+                  (struct fsck_finding){.kind = FSCK_UNALLOCATED, .offset = offset},
+                  "inode %" PRIu64 ": block map: block 0x%" PRIx64 " is not allocated",
+                  ino, offset);
     index = view_block_index(fsck->fs.pool, offset);
     fsck->claimed[index / 64] |= (uint64_t)1 << (index % 64);
     fsck->sum.blocks_used++;
@@ -112,6 +135,7 @@ struct walk {
     uint64_t blocks; /* claimed, nodes included */
     uint64_t data;   /* claimed below `limit` */
     uint64_t beyond; /* claimed from `limit` on */
+    uint64_t end;    /* behind the last data block claimed */
     /* Of each level: the node, its next slot, and the index of its first block. */
     const uint64_t *node[MAP_HEIGHT_MAX + 1];
     uint32_t next[MAP_HEIGHT_MAX + 1];
@@ -125,6 +149,7 @@ static void walk_data(struct walk *walk, uint64_t offset, uint64_t index)
     if (!claim(walk->fsck, offset, walk->ino))
         return;
     walk->blocks++;
+    walk->end = index + 1;
     if (index >= walk->limit) {
         walk->beyond++;
         return;
@@ -323,25 +348,51 @@ static void check_equal_names(struct fsck *fsck, uint64_t dir)
     for (uint64_t i = 1; i < fsck->hash_count; i++)
         equal += fsck->hashes[i] == fsck->hashes[i - 1];
     if (equal)
-        report(fsck, "directory %" PRIu64 ": %" PRIu64 " names come twice", dir, equal);
+        report_as(fsck, (struct fsck_finding){.kind = FSCK_CONTENT},
+                  "directory %" PRIu64 ": %" PRIu64 " names come twice", dir, equal);
 }
 
 /* Counts a directory's name; the directory must say the same. */
 static void check_subdirectory(struct fsck *fsck, uint64_t dir, uint64_t ino,
                                const struct pm_inode *pm)
 {
-    if (fsck->known[ino].parent)
+    struct known *known = &fsck->known[ino];
+
+    fsck->known[dir].directories++;
+    if (ino == PM_ROOT_INO) {
+        report(fsck, "directory %" PRIu64 " has a name of the root directory", dir);
+        return;
+    }
+    if (known->parent) {
         report(fsck,
                "directory %" PRIu64 " has a second name in %" PRIu64
                ", besides that in %" PRIu64,
-               ino, dir, fsck->known[ino].parent);
-    else
-        fsck->known[ino].parent = dir;
-    fsck->known[dir].directories++;
+               ino, dir, known->parent);
+        return;
+    }
+    known->parent = dir;
     if (pm->parent != dir)
-        report(fsck,
-               "directory %" PRIu64 " is in %" PRIu64 ", but its parent is %" PRIu64,
-               ino, dir, pm->parent);
+        report_as(fsck,
+                  (struct fsck_finding){.kind = FSCK_PARENT, .ino = ino, .value = dir},
+                  "directory %" PRIu64 " is in %" PRIu64 ", but its parent is %" PRIu64,
+                  ino, dir, pm->parent);
+}
+
+static void check_type(struct fsck *fsck, uint64_t dir, const struct pm_dirent *entry,
+                       const struct pm_inode *pm)
+{
+    const struct fsck_finding finding = {
+        .kind = FSCK_ENTRY_TYPE,
+        .offset = minl2r_offset(fsck->fs.pool, &entry->type),
+        .value = pm->mode >> 12,
+    };
+
+    if (entry->type != (uint8_t)(pm->mode >> 12))
+        report_as(fsck, finding,
+                  "directory %" PRIu64 ": \"%.*s\" has type %u, inode %" PRIu64
+                  " has %u",
+                  dir, entry->name_size, entry->name, entry->type, entry->ino,
+                  (pm->mode & S_IFMT) >> 12);
 }
 
 static void check_entry(struct fsck *fsck, uint64_t dir, const struct pm_dirent *entry)
@@ -356,11 +407,7 @@ static void check_entry(struct fsck *fsck, uint64_t dir, const struct pm_dirent 
         return;
     }
     fsck->known[entry->ino].names++;
-    if (entry->type != (uint8_t)(pm->mode >> 12))
-        report(fsck,
-               "directory %" PRIu64 ": \"%.*s\" has type %u, inode %" PRIu64 " has %u",
-               dir, entry->name_size, entry->name, entry->type, entry->ino,
-               (pm->mode & S_IFMT) >> 12);
+    check_type(fsck, dir, entry, pm);
     if (S_ISDIR(pm->mode))
         check_subdirectory(fsck, dir, entry->ino, pm);
 }
@@ -411,19 +458,58 @@ static void count_inode(struct fsck *fsck, const struct pm_inode *pm, uint8_t st
     }
 }
 
-static void check_blocks(struct fsck *fsck, const struct walk *walk,
-                         const struct pm_inode *pm, uint8_t state)
+/* Where a directory ends is told by its blocks, if none is missing among them. */
+static void check_directory_size(struct fsck *fsck, const struct walk *walk, bool whole)
 {
+    bool known = whole && walk->end == walk->data + walk->beyond;
+    const struct fsck_finding finding = {
+        .kind = known ? FSCK_DIR_SIZE : FSCK_DAMAGE,
+        .ino = walk->ino,
+        .value = walk->end << fsck->fs.block_shift,
+    };
+
+    if (walk->data < walk->limit)
+        report_as(fsck, finding, "inode %" PRIu64 ": %" PRIu64 " blocks are missing",
+                  walk->ino, walk->limit - walk->data);
+    else if (walk->beyond)
+        report_as(fsck, finding, "inode %" PRIu64 ": %" PRIu64 " blocks past its end",
+                  walk->ino, walk->beyond);
+}
+
+/* Content may be lost or not: only its owner can tell. */
+static void check_content(struct fsck *fsck, const struct walk *walk,
+                          const struct pm_inode *pm)
+{
+    const struct fsck_finding finding = {.kind = FSCK_CONTENT};
+
+    if (walk->beyond && !(pm->flags & PM_INODE_BLOCKS_PAST_END))
+        report_as(fsck, finding, "inode %" PRIu64 ": %" PRIu64 " blocks past its end",
+                  walk->ino, walk->beyond);
+    if (!S_ISREG(pm->mode) && walk->data < walk->limit)
+        report_as(fsck, finding, "inode %" PRIu64 ": %" PRIu64 " blocks are missing",
+                  walk->ino, walk->limit - walk->data);
+}
+
+/* `whole`: nothing of the map was wrong. */
+static void check_blocks(struct fsck *fsck, const struct walk *walk,
+                         const struct pm_inode *pm, uint8_t state, bool whole)
+{
+    const struct fsck_finding count = {
+        .kind = whole ? FSCK_BLOCK_COUNT : FSCK_DAMAGE,
+        .ino = walk->ino,
+        .value = walk->blocks,
+    };
+
     if (walk->blocks != pm->blocks)
-        report(fsck, "inode %" PRIu64 ": has %" PRIu64 " blocks, and counts %" PRIu64,
-               walk->ino, walk->blocks, pm->blocks);
-    if (walk->beyond && state == PM_STATE_USED &&
-        !(pm->flags & PM_INODE_BLOCKS_PAST_END))
-        report(fsck, "inode %" PRIu64 ": %" PRIu64 " blocks past its end", walk->ino,
-               walk->beyond);
-    if (!S_ISREG(pm->mode) && state == PM_STATE_USED && walk->data < walk->limit)
-        report(fsck, "inode %" PRIu64 ": %" PRIu64 " blocks are missing", walk->ino,
-               walk->limit - walk->data);
+        report_as(fsck, count,
+                  "inode %" PRIu64 ": has %" PRIu64 " blocks, and counts %" PRIu64,
+                  walk->ino, walk->blocks, pm->blocks);
+    if (state != PM_STATE_USED)
+        return;
+    if (S_ISDIR(pm->mode))
+        check_directory_size(fsck, walk, whole);
+    else
+        check_content(fsck, walk, pm);
 }
 
 static void check_inode(struct fsck *fsck, uint64_t ino, uint8_t state)
@@ -431,6 +517,7 @@ static void check_inode(struct fsck *fsck, uint64_t ino, uint8_t state)
     const struct pm_inode *pm = inode_of(fsck, ino);
     struct inode_place place = {.ino = ino, .pm = pm};
     struct walk walk = {.fsck = fsck, .ino = ino};
+    uint64_t damages = fsck->damages;
 
     if (!pm) {
         report(fsck, "inode table: no block for inode %" PRIu64, ino);
@@ -447,7 +534,7 @@ static void check_inode(struct fsck *fsck, uint64_t ino, uint8_t state)
         fsck->hash_count = 0;
     }
     walk_map(&walk, &pm->map);
-    check_blocks(fsck, &walk, pm, state);
+    check_blocks(fsck, &walk, pm, state, fsck->damages == damages);
     if (S_ISDIR(pm->mode))
         check_equal_names(fsck, ino);
 }
@@ -467,20 +554,27 @@ static void check_inodes(struct fsck *fsck)
 static void check_links(struct fsck *fsck, uint64_t ino, const struct pm_inode *pm)
 {
     const struct known *known = &fsck->known[ino];
-    uint32_t nlink = S_ISDIR(pm->mode) ? 2 + known->directories : known->names;
+    bool is_dir = S_ISDIR(pm->mode);
+    bool is_orphan = state_of(fsck, ino) == PM_STATE_ORPHAN;
+    bool is_lost = known->names == 0 && ino != PM_ROOT_INO;
+    uint32_t nlink = is_dir ? 2 + known->directories : known->names + is_lost;
+    struct fsck_finding finding = {.ino = ino, .value = nlink};
 
-    if (state_of(fsck, ino) == PM_STATE_ORPHAN) {
-        if (known->names)
-            report(fsck, "inode %" PRIu64 ": an orphan, but it has %" PRIu32 " names",
-                   ino, known->names);
-        return;
+    if (is_orphan && known->names) {
+        finding.kind = FSCK_NAMED_ORPHAN;
+        report_as(fsck, finding,
+                  "inode %" PRIu64 ": an orphan, but it has %" PRIu32 " names", ino,
+                  known->names);
+    } else if (!is_orphan && is_lost) {
+        finding.kind = FSCK_LOST;
+        report_as(fsck, finding, "inode %" PRIu64 ": lost: it has no name", ino);
+    } else if (!is_orphan && nlink != pm->nlink) {
+        finding.kind = FSCK_LINK_COUNT;
+        report_as(fsck, finding,
+                  "inode %" PRIu64 ": should have %" PRIu32
+                  " links, and counts %" PRIu32,
+                  ino, nlink, pm->nlink);
     }
-    if (known->names == 0 && ino != PM_ROOT_INO)
-        report(fsck, "inode %" PRIu64 ": lost: it has no name", ino);
-    else if (nlink != pm->nlink)
-        report(fsck,
-               "inode %" PRIu64 ": should have %" PRIu32 " links, and counts %" PRIu32,
-               ino, nlink, pm->nlink);
 }
 
 /*
@@ -541,10 +635,10 @@ static void check_allocation(struct fsck *fsck)
 
     view_visit_allocated(fsck->fs.pool, visit_allocated, &lost);
     if (fsck->sum.blocks_lost)
-        report(fsck,
-               "%" PRIu64
-               " blocks are allocated but not reachable, the first is 0x%" PRIx64,
-               fsck->sum.blocks_lost, lost.first);
+        report_as(fsck, (struct fsck_finding){.kind = FSCK_LOST_BLOCKS},
+                  "%" PRIu64
+                  " blocks are allocated but not reachable, the first is 0x%" PRIx64,
+                  fsck->sum.blocks_lost, lost.first);
 }
 
 /* ---- All ----------------------------------------------------------------------- */
@@ -586,6 +680,8 @@ static int check_all(struct fsck *fsck, struct minl2r_pool *pool)
                : 0;
 }
 
+/* ---- Calls --------------------------------------------------------------------- */
+
 static void finish(struct fsck *fsck, struct pmfs_fsck_summary *summary)
 {
     free(fsck->claimed);
@@ -595,10 +691,62 @@ static void finish(struct fsck *fsck, struct pmfs_fsck_summary *summary)
         *summary = fsck->sum;
 }
 
+int fsck_begin(struct minl2r_pool *pool, fsck_visit_fn *visit, void *arg,
+               struct fsck **result)
+{
+    struct fsck *fsck = calloc(1, sizeof(*fsck));
+
+    if (!fsck)
+        return fs_error(ENOMEM, "out of memory");
+    fsck->visit = visit;
+    fsck->arg = arg;
+    *result = fsck;
+    view_check(pool, library_found, fsck);
+    return check_all(fsck, pool);
+}
+
+void fsck_end(struct fsck *fsck, struct pmfs_fsck_summary *summary)
+{
+    finish(fsck, summary);
+    free(fsck);
+}
+
+bool fsck_is_sound(const struct fsck *fsck)
+{
+    return fsck->damages == 0;
+}
+
+const struct pm_inode *fsck_inode(struct fsck *fsck, uint64_t ino,
+                                  const uint8_t **state)
+{
+    *state = states_of(fsck, ino) + (ino & (fsck->fs.block_size - 1));
+    return inode_of(fsck, ino);
+}
+
+bool fsck_is_reachable(const struct fsck *fsck, uint64_t offset)
+{
+    return is_claimed(fsck, offset);
+}
+
+/* For who wants to be told in words only. */
+struct teller {
+    pmfs_fsck_fn *found;
+    void *arg;
+};
+
+static void tell(void *arg, const struct fsck_finding *finding)
+{
+    const struct teller *teller = arg;
+
+    if (teller->found)
+        teller->found(teller->arg, finding->what);
+}
+
 int fsck_pool(struct minl2r_pool *pool, pmfs_fsck_fn *found, void *arg,
               struct pmfs_fsck_summary *summary)
 {
-    struct fsck fsck = {.found = found, .arg = arg};
+    struct teller teller = {found, arg};
+    struct fsck fsck = {.visit = tell, .arg = &teller};
     int rc = check_all(&fsck, pool);
 
     finish(&fsck, summary);
@@ -633,7 +781,8 @@ static int check_files(struct fsck *fsck, const char *path)
 int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
               struct pmfs_fsck_summary *summary)
 {
-    struct fsck fsck = {.found = found, .arg = arg};
+    struct teller teller = {found, arg};
+    struct fsck fsck = {.visit = tell, .arg = &teller};
     int rc = check_pool(&fsck, path);
 
     rc = rc < 0 ? fs_error(-rc, "%s", minl2r_errormsg()) : check_files(&fsck, path);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "libminl2r/alloc.h"
+#include "libminl2r/check.h"
 #include "libminl2r/error.h"
 #include "libminl2r/pool.h"
 #include "libminl2r/recovery.h"
@@ -109,6 +110,11 @@ close_file:
     return rc;
 }
 
+void view_check(struct minl2r_pool *pool, minl2r_check_fn *found, void *arg)
+{
+    check_pool(pool, found, arg);
+}
+
 bool view_is_allocated(const struct minl2r_pool *pool, uint64_t offset)
 {
     return alloc_is_allocated(pool, (struct block_run){.offset = offset, .count = 1});
@@ -145,4 +151,57 @@ uint64_t view_block_index(const struct minl2r_pool *pool, uint64_t offset)
 uint64_t view_root_offset(const struct minl2r_pool *pool)
 {
     return pool_root_block(pool)->offset;
+}
+
+/* One word, so it is whole or not at all after a crash. */
+static int set_bits(struct minl2r_pool *pool, uint64_t index, uint64_t bits)
+{
+    const uint64_t *word = pool_bitmap_word(pool, index);
+    struct pm_phase phase = {.pm = &pool->pm, .stats = &pool->stats};
+
+    pm_or64(&phase, word, bits);
+    pm_flush(&phase, word, sizeof(*word));
+    int rc = pm_fence(&phase); /* the bits, then whoever allocates */
+    alloc_reload(pool);
+    return rc < 0 ? pool_poison(pool) : 0;
+}
+
+int view_mark_allocated(struct minl2r_pool *pool, uint64_t offset)
+{
+    uint64_t index = block_index(&pool->geo, offset);
+
+    return set_bits(pool, index, (uint64_t)1 << index % 64);
+}
+
+static uint64_t unmarked(const struct minl2r_pool *pool, uint64_t index)
+{
+    return bitmap_fixed_bits(&pool->geo, index) &
+           ~pm_load64(pool_bitmap_word(pool, index));
+}
+
+static uint64_t bitmap_end(const struct minl2r_pool *pool)
+{
+    return pool->geo.zone_count << pool->geo.zone_shift;
+}
+
+uint64_t view_count_unmarked(const struct minl2r_pool *pool)
+{
+    uint64_t count = 0;
+
+    for (uint64_t index = 0; index < bitmap_end(pool); index += 64)
+        count += (uint64_t)__builtin_popcountll(unmarked(pool, index));
+    return count;
+}
+
+int view_mark_own(struct minl2r_pool *pool)
+{
+    int rc = 0;
+
+    for (uint64_t index = 0; rc == 0 && index < bitmap_end(pool); index += 64) {
+        uint64_t bits = unmarked(pool, index);
+
+        if (bits)
+            rc = set_bits(pool, index, bits);
+    }
+    return rc;
 }

@@ -12,6 +12,9 @@
  */
 int view_open(const char *path, const char *layout, struct minl2r_pool **pool);
 
+/* As minl2r_pool_check(), of a pool that is open; its result is left to the findings. */
+void view_check(struct minl2r_pool *pool, minl2r_check_fn *found, void *arg);
+
 /* Is the block at `offset` allocated? */
 bool view_is_allocated(const struct minl2r_pool *pool, uint64_t offset);
 
@@ -29,5 +32,15 @@ uint64_t view_block_index(const struct minl2r_pool *pool, uint64_t offset);
 
 /* Where the library keeps the root object. */
 uint64_t view_root_offset(const struct minl2r_pool *pool);
+
+/* Marks the block at `offset` as allocated: one word. No transaction may be running. */
+int view_mark_allocated(struct minl2r_pool *pool, uint64_t offset);
+
+/*
+ * How many blocks that are the library's own, or past the end, are marked free; marks
+ * them as allocated, a word at a time.
+ */
+uint64_t view_count_unmarked(const struct minl2r_pool *pool);
+int view_mark_own(struct minl2r_pool *pool);
 
 #endif

@@ -14,18 +14,38 @@
 #include "pmfs-proto/tools/json.h"
 
 static const char help[] =
-    "Usage: pmfs fsck [--json] POOL\n\n"
-    "Verifies the filesystem in POOL, which must not be "
-    "mounted, as the next mount would see\n"
-    "it: what a crash left unfinished, and mounting undoes or "
-    "finishes, is no error. Never\n"
-    "writes.\n\n"
-    "  -j, --json   findings and summary, or the error, as one JSON object\n"
+    "Usage: pmfs fsck [OPTION ...] POOL\n\n"
+    "Verifies the filesystem in POOL, which must not be mounted, as the next mount "
+    "would see\n"
+    "it: what a crash left unfinished, and mounting undoes or finishes, is no error. "
+    "Writes\n"
+    "nothing, unless told to repair.\n\n"
+    "  -r, --repair      repair what is safe, asking before each repair: bits of the\n"
+    "                    block bitmaps; counts of links and blocks; sizes and parents "
+    "of\n"
+    "                    directories; types of entries; blocks that nothing reaches "
+    "are\n"
+    "                    freed, and inodes without a name get one in /lost+found\n"
+    "  -y, -a, -p, --yes repair without asking\n"
+    "  -n                only verify\n"
+    "  -j, --json        findings and summary, or the error, as one JSON object; to "
+    "repair,\n"
+    "                    it needs --yes\n"
     "      --help\n"
-    "  -a, -p, -n, -y, -f, -r, -V, -C FD, -T\n"
-    "               accepted for fsck(8); without effect\n\n"
-    "Exit status: 0 consistent, 4 errors found, 8 could not be "
-    "checked, 16 wrong usage.\n";
+    "  -f, -V, -C FD, -T accepted for fsck(8); without effect\n\n"
+    "Exit status: 0 consistent, 1 errors found and all repaired, 4 errors left, 8 "
+    "could "
+    "not\n"
+    "be checked, 16 wrong usage.\n";
+
+struct request {
+    const char *pool;
+    bool json;
+    bool repair;
+    bool yes;
+};
+
+/* ---- Verifying --------------------------------------------------------------- */
 
 static void print_finding(void *arg, const char *what)
 {
@@ -111,14 +131,148 @@ static int check_for_programs(const char *pool)
     return exit_status(pool, error);
 }
 
+/* ---- Repairing --------------------------------------------------------------- */
+
+/* The end of input is a no. */
+static bool is_answered_yes(void)
+{
+    char line[64];
+
+    printf("? [y/N] ");
+    fflush(stdout);
+    return fgets(line, sizeof(line), stdin) != NULL &&
+           (line[0] == 'y' || line[0] == 'Y');
+}
+
+static bool ask_person(void *arg, const char *what, const char *how,
+                       const char *why_not)
+{
+    const struct request *request = arg;
+
+    if (how == NULL) {
+        printf("%s: left: %s\n", what, why_not);
+        return false;
+    }
+    printf("%s: %s", what, how);
+    if (!request->yes)
+        return is_answered_yes();
+    printf("\n");
+    return true;
+}
+
+static int repair_exit_status(const char *pool, int error, uint64_t repaired)
+{
+    return error == 0 && repaired > 0 ? FSCK_EXIT_CORRECTED : exit_status(pool, error);
+}
+
+static int repair_for_people(const struct request *request)
+{
+    struct pmfs_repair_summary summary = {0};
+    struct request asked = *request;
+    int error = pmfs_repair(request->pool, ask_person, &asked, &summary);
+
+    if (error == 0 || error == -EUCLEAN)
+        print_summary(request->pool, error == 0, &summary.fsck);
+    if (summary.repaired > 0)
+        printf("%s: %" PRIu64 " repaired\n", request->pool, summary.repaired);
+    return repair_exit_status(request->pool, error, summary.repaired);
+}
+
+static void add_words(cJSON *array, const char *what, const char *key,
+                      const char *words)
+{
+    cJSON *item = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(item, "what", what);
+    cJSON_AddStringToObject(item, key, words);
+    if (!cJSON_AddItemToArray(array, item))
+        cJSON_Delete(item);
+}
+
+static bool note_repair(void *arg, const char *what, const char *how,
+                        const char *why_not)
+{
+    cJSON *report = arg;
+
+    if (how != NULL)
+        add_words(cJSON_GetObjectItem(report, "repairs"), what, "how", how);
+    else
+        add_words(cJSON_GetObjectItem(report, "left"), what, "why", why_not);
+    return true;
+}
+
+static int repair_for_programs(const char *pool)
+{
+    cJSON *report = cJSON_CreateObject();
+    struct pmfs_repair_summary summary = {0};
+
+    cJSON_AddStringToObject(report, "pool", pool);
+    cJSON_AddArrayToObject(report, "repairs");
+    cJSON_AddArrayToObject(report, "left");
+    int error = pmfs_repair(pool, note_repair, report, &summary);
+    if (error == 0 || error == -EUCLEAN) {
+        cJSON_AddBoolToObject(report, "clean", error == 0);
+        json_add_count(report, "repaired_count", summary.repaired);
+        add_summary(report, &summary.fsck);
+    } else {
+        cJSON_AddStringToObject(report, "error", pmfs_errormsg());
+    }
+    json_print(report);
+    cJSON_Delete(report);
+    return repair_exit_status(pool, error, summary.repaired);
+}
+
+/* ---- Arguments --------------------------------------------------------------- */
+
+static void set_option(struct request *request, int option)
+{
+    switch (option) {
+    case 'j':
+        request->json = true;
+        break;
+    case 'r':
+        request->repair = true;
+        break;
+    case 'y':
+    case 'a':
+    case 'p':
+        request->repair = request->yes = true;
+        break;
+    case 'n':
+        request->repair = request->yes = false;
+        break;
+    default:
+        break;
+    }
+}
+
+static int wrong_usage(const char *what)
+{
+    fprintf(stderr, "pmfs fsck: %s\nTry: pmfs fsck --help\n", what);
+    return FSCK_EXIT_USAGE;
+}
+
+static int run(const struct request *request)
+{
+    if (!request->repair)
+        return request->json ? check_for_programs(request->pool)
+                             : check_for_people(request->pool);
+    if (!request->json)
+        return repair_for_people(request);
+    return request->yes ? repair_for_programs(request->pool)
+                        : wrong_usage("--json cannot ask: --yes is missing");
+}
+
 int cmd_fsck(int argc, char **argv)
 {
     static const struct option options[] = {
         {"json", no_argument, NULL, 'j'},
+        {"repair", no_argument, NULL, 'r'},
+        {"yes", no_argument, NULL, 'y'},
         {"help", no_argument, NULL, 'h'},
         {0},
     };
-    bool json = false;
+    struct request request = {0};
     int option;
 
     while ((option = getopt_long(argc, argv, "japnyfrVC::T", options, NULL)) != -1) {
@@ -128,11 +282,10 @@ int cmd_fsck(int argc, char **argv)
         }
         if (option == '?')
             return FSCK_EXIT_USAGE;
-        json = json || option == 'j';
+        set_option(&request, option);
     }
-    if (argc - optind != 1) {
-        fputs("pmfs fsck: one POOL has to be named\nTry: pmfs fsck --help\n", stderr);
-        return FSCK_EXIT_USAGE;
-    }
-    return json ? check_for_programs(argv[optind]) : check_for_people(argv[optind]);
+    if (argc - optind != 1)
+        return wrong_usage("one POOL has to be named");
+    request.pool = argv[optind];
+    return run(&request);
 }

@@ -9,6 +9,7 @@
 #define MOUNT_EXIT_FAILED 32
 
 /* Of fsck(8). */
+#define FSCK_EXIT_CORRECTED 1
 #define FSCK_EXIT_UNCORRECTED 4
 #define FSCK_EXIT_FAILED 8
 #define FSCK_EXIT_USAGE 16

@@ -19,7 +19,7 @@ static const struct command {
     {"umount", cmd_umount, MOUNT_EXIT_FAILED,
      "unmount it and wait until its pool is closed"},
     {"fsck", cmd_fsck, FSCK_EXIT_FAILED,
-     "verify a filesystem that is not mounted; never writes"},
+     "verify, or repair, a filesystem that is not mounted"},
     {"df", cmd_df, PLAIN_EXIT_FAILED, "space and inodes of mounted filesystems"},
     {"stat", cmd_stat, PLAIN_EXIT_FAILED,
      "what a mounted filesystem lies on, and what mounting undid"},

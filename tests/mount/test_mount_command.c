@@ -424,9 +424,8 @@ static void fsck_finds_damage_and_changes_nothing(void **state)
 }
 
 /* A zone's bitmap says that the block it is in is free: the files are whole. */
-static void fsck_counts_findings_about_the_pool_and_looks_at_the_files(void **state)
+static void damage_bitmap(struct mount_fixture *f)
 {
-    struct mount_fixture *f = *state;
     const uint8_t none = 0;
     uint64_t zones_offset;
 
@@ -439,12 +438,56 @@ static void fsck_counts_findings_about_the_pool_and_looks_at_the_files(void **st
                      sizeof(zones_offset));
     assert_int_equal(pwrite(fd, &none, 1, (off_t)zones_offset), 1);
     close(fd);
+}
+
+static void fsck_counts_findings_about_the_pool_and_looks_at_the_files(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    damage_bitmap(f);
     assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 4);
     assert_said(f, "pool: bitmap of zone 0");
     assert_said(f, "NOT consistent: 1 files, 1 directories");
     assert_int_equal(pmfs(f, "fsck", "--json", f->pool, NULL), 4);
     assert_true(json_number(f, "findings_count") >= 1);
     assert_int_equal((int)json_number(f, "files"), 1);
+}
+
+static void fsck_repairs_what_it_is_told_to(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    damage_bitmap(f);
+    assert_int_equal(pmfs(f, "fsck", "--repair", "--yes", f->pool, NULL), 1);
+    assert_said(f, "mark the pool's own blocks as allocated");
+    assert_int_equal(pmfs(f, "fsck", "--repair", "--yes", f->pool, NULL), 0);
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);
+    mount_fs(f, NULL);
+    assert_file_holds(in_mount(f, "file"), "content", 7);
+}
+
+/* Standard input is at its end. */
+static void fsck_repairs_nothing_without_an_answer(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    damage_bitmap(f);
+    assert_int_equal(pmfs(f, "fsck", "--repair", f->pool, NULL), 4);
+    assert_said(f, "left: it was declined");
+    assert_int_equal(pmfs(f, "fsck", "-y", "-n", f->pool, NULL), 4);
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 4);
+}
+
+static void fsck_tells_programs_what_it_repaired(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    damage_bitmap(f);
+    assert_int_equal(pmfs(f, "fsck", "--repair", "--json", f->pool, NULL), 16);
+    assert_int_equal(pmfs(f, "fsck", "-a", "--json", f->pool, NULL), 1);
+    assert_said(f, "mark the pool's own blocks as allocated");
+    assert_true(json_number(f, "repaired_count") >= 1);
+    assert_int_equal((int)json_number(f, "findings_count"), 0);
 }
 
 static void fsck_says_in_json_why_it_could_not_check(void **state)
@@ -546,6 +589,9 @@ int main(void)
         test_mounted(fsck_counts_what_is_there),
         test_made(fsck_finds_damage_and_changes_nothing),
         test_mounted(fsck_counts_findings_about_the_pool_and_looks_at_the_files),
+        test_mounted(fsck_repairs_what_it_is_told_to),
+        test_mounted(fsck_repairs_nothing_without_an_answer),
+        test_mounted(fsck_tells_programs_what_it_repaired),
         test_empty(fsck_says_in_json_why_it_could_not_check),
         test_empty(fsck_without_a_pool_is_wrong_usage),
         test_mounted(df_agrees_with_the_size_of_the_pool),

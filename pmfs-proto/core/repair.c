@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * repair.c - makes right what fsck.c finds, where that is safe. In rounds: each checks
+ * everything, then repairs what that allows, until a round repairs nothing. Within a
+ * round what a finding rests on comes first:
+ *
+ *   1. bits of the bitmaps, before anything is allocated; sizes of directories, before
+ *      names are counted
+ *   2. what follows from the names, if all of them were read: parents, types, link
+ *      counts
+ *   3. inodes without a name, and blocks that nothing reaches
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "pmfs-proto/core/dir.h"
+#include "pmfs-proto/core/fsck.h"
+#include "pmfs-proto/core/view.h"
+
+#define ROUNDS_MAX 16
+#define BLOCKS_PER_TX 512
+#define LOST_FOUND "lost+found"
+
+struct finding {
+    struct fsck_finding fsck;
+    char what[320];
+};
+
+/* A finding that was declined, or whose repair has failed. */
+struct refusal {
+    uint64_t hash; /* of its words */
+    char why[64];
+};
+
+struct repair {
+    struct minl2r_pool *pool;
+    struct fsck *fsck; /* of this round */
+    struct pmfs *fs;   /* attached while names are added; else NULL */
+    pmfs_repair_fn *ask;
+    void *arg;
+    struct finding *findings; /* of this round */
+    uint64_t count;
+    uint64_t capacity;
+    bool no_memory;
+    struct refusal *refusals;
+    uint64_t refusal_count;
+    uint64_t repaired;
+};
+
+/* ---- Findings ------------------------------------------------------------------ */
+
+static void remember(void *arg, const struct fsck_finding *finding)
+{
+    struct repair *repair = arg;
+
+    if (repair->count == repair->capacity) {
+        uint64_t capacity = repair->capacity ? repair->capacity * 2 : 64;
+        struct finding *findings =
+            realloc(repair->findings, capacity * sizeof(*findings));
+
+        if (!findings) {
+            repair->no_memory = true;
+            return;
+        }
+        repair->findings = findings;
+        repair->capacity = capacity;
+    }
+    struct finding *kept = &repair->findings[repair->count++];
+
+    kept->fsck = *finding;
+    snprintf(kept->what, sizeof(kept->what), "%s", finding->what);
+}
+
+static uint64_t hash_of(const struct finding *finding)
+{
+    return XXH3_64bits(finding->what, strlen(finding->what));
+}
+
+/* Why it is not to be tried again, or NULL. */
+static const char *refusal_of(const struct repair *repair,
+                              const struct finding *finding)
+{
+    uint64_t hash = hash_of(finding);
+
+    for (uint64_t i = 0; i < repair->refusal_count; i++) {
+        if (repair->refusals[i].hash == hash)
+            return repair->refusals[i].why;
+    }
+    return NULL;
+}
+
+static int refuse(struct repair *repair, const struct finding *finding, const char *why)
+{
+    uint64_t count = repair->refusal_count + 1;
+    struct refusal *refusals =
+        realloc(repair->refusals, count * sizeof(*repair->refusals));
+
+    if (!refusals)
+        return fs_error(ENOMEM, "out of memory");
+    repair->refusals = refusals;
+    repair->refusal_count = count;
+    refusals[count - 1] = (struct refusal){.hash = hash_of(finding)};
+    snprintf(refusals[count - 1].why, sizeof(refusals[0].why), "%s", why);
+    return 0;
+}
+
+/* ---- Single repairs, each a transaction ---------------------------------------- */
+
+static int begin(const struct repair *repair, struct minl2r_tx **tx)
+{
+    return fs_library_error(minl2r_tx_begin(repair->pool, tx), "repair", 0);
+}
+
+static int set(const struct repair *repair, const void *field, const void *value,
+               size_t size)
+{
+    struct minl2r_tx *tx;
+    int rc = begin(repair, &tx);
+
+    if (rc < 0)
+        return rc;
+    rc = minl2r_tx_write(tx, field, value, size);
+    return fs_end(tx, fs_library_error(rc, "repair", 0));
+}
+
+static int set_inode(const struct repair *repair, const struct fsck_finding *finding,
+                     size_t field, size_t size)
+{
+    const uint8_t *state;
+    const struct pm_inode *pm = fsck_inode(repair->fsck, finding->ino, &state);
+
+    return set(repair, (const uint8_t *)pm + field, &finding->value, size);
+}
+
+static int adopt_orphan(const struct repair *repair, const struct fsck_finding *finding)
+{
+    const uint8_t used = PM_STATE_USED;
+    const uint32_t nlink = (uint32_t)finding->value;
+    const uint8_t *state;
+    const struct pm_inode *pm = fsck_inode(repair->fsck, finding->ino, &state);
+    struct minl2r_tx *tx;
+    int rc = begin(repair, &tx);
+
+    if (rc < 0)
+        return rc;
+    rc = minl2r_tx_write(tx, &pm->nlink, &nlink, sizeof(nlink));
+    if (rc == 0)
+        rc = minl2r_tx_write(tx, state, &used, sizeof(used));
+    return fs_end(tx, fs_library_error(rc, "repair", finding->ino));
+}
+
+/* ---- Blocks that nothing reaches ----------------------------------------------- */
+
+struct freeing {
+    const struct repair *repair;
+    struct minl2r_tx *tx; /* NULL: none is open */
+    uint32_t count;       /* of blocks in it */
+    int rc;
+};
+
+static void free_unreachable(void *arg, uint64_t offset)
+{
+    struct freeing *freeing = arg;
+
+    if (freeing->rc < 0 || fsck_is_reachable(freeing->repair->fsck, offset))
+        return;
+    if (!freeing->tx)
+        freeing->rc = begin(freeing->repair, &freeing->tx);
+    if (freeing->rc < 0)
+        return;
+    freeing->rc = fs_library_error(minl2r_tx_free(freeing->tx, offset, 1), "free", 0);
+    if (freeing->rc == 0 && ++freeing->count < BLOCKS_PER_TX)
+        return;
+    freeing->rc = fs_end(freeing->tx, freeing->rc);
+    freeing->tx = NULL;
+    freeing->count = 0;
+}
+
+static int free_lost_blocks(const struct repair *repair)
+{
+    struct freeing freeing = {.repair = repair};
+
+    view_visit_allocated(repair->pool, free_unreachable, &freeing);
+    return freeing.tx ? fs_end(freeing.tx, freeing.rc) : freeing.rc;
+}
+
+/* ---- Inodes without a name ----------------------------------------------------- */
+
+static int attach(struct repair *repair)
+{
+    static const struct pmfs_mount_options options;
+
+    return repair->fs ? 0 : fs_attach(repair->pool, &options, &repair->fs);
+}
+
+static int find_lost_found(struct pmfs *fs, uint64_t *ino)
+{
+    static const struct pmfs_cred root;
+    struct pmfs_attr attr;
+    int rc = pmfs_lookup(fs, PM_ROOT_INO, LOST_FOUND, &attr);
+
+    if (rc == -ENOENT)
+        rc = pmfs_mkdir(fs, PM_ROOT_INO, LOST_FOUND, 0700, &root, &attr);
+    if (rc == 0 && !S_ISDIR(attr.mode))
+        rc = -ENOTDIR;
+    if (rc == 0)
+        *ino = attr.ino;
+    return rc;
+}
+
+/* Its number, and, where that is taken, its generation, too. */
+static int choose_name(struct pmfs *fs, const struct inode *dir,
+                       const struct inode *inode, char text[48], struct name *name)
+{
+    struct dir_entry entry;
+
+    snprintf(text, 48, "#%" PRIu64, inode->place.ino);
+    int rc = name_init(name, fs, text);
+    if (rc == 0 && dir_find(fs, dir, name, &entry) == 0) {
+        snprintf(text, 48, "#%" PRIu64 ".%" PRIu32, inode->place.ino,
+                 inode->place.pm->generation);
+        rc = name_init(name, fs, text);
+    }
+    if (rc == 0 && dir_find(fs, dir, name, &entry) == 0)
+        rc = -EEXIST;
+    return rc;
+}
+
+static int name_transaction(struct pmfs *fs, const struct inode *dir,
+                            const struct inode *inode, const struct name *name,
+                            uint32_t nlink)
+{
+    struct inode_head head = inode_head(dir);
+    struct dir_change added;
+    struct minl2r_tx *tx;
+    int rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "repair", 0);
+
+    if (rc < 0)
+        return rc;
+    rc = dir_add(fs, tx, dir, name, inode->place.ino, inode->type, &head, &added);
+    if (rc == 0)
+        rc = inode_set_head(tx, dir, head);
+    if (rc == 0)
+        rc = inode_set_nlink(tx, inode, nlink);
+    if (rc == 0 && is_directory(inode))
+        rc = inode_set_parent(tx, inode, dir->place.ino);
+    if (rc == 0 && is_directory(inode))
+        rc = inode_set_nlink(tx, dir, dir->place.pm->nlink + 1);
+    rc = fs_end(tx, rc);
+    if (rc == 0)
+        dir_apply(fs, dir, &added);
+    return rc;
+}
+
+/* With the directory locked. */
+static int name_inode(struct pmfs *fs, const struct inode *dir,
+                      const struct fsck_finding *finding)
+{
+    struct inode *inode;
+    struct name name;
+    char text[48];
+    int rc = inode_get(fs, finding->ino, LOCK_WRITE, &inode);
+
+    if (rc < 0)
+        return rc;
+    rc = choose_name(fs, dir, inode, text, &name);
+    if (rc == 0)
+        rc = name_transaction(fs, dir, inode, &name, (uint32_t)finding->value);
+    inode_put(inode);
+    return rc;
+}
+
+static int name_lost(struct repair *repair, const struct fsck_finding *finding)
+{
+    struct inode *dir;
+    uint64_t dir_ino;
+    int rc = attach(repair);
+
+    if (rc == 0)
+        rc = find_lost_found(repair->fs, &dir_ino);
+    if (rc == 0)
+        rc = inode_pin(repair->fs, dir_ino, &dir);
+    if (rc < 0)
+        return rc;
+    rc = dir_lock(repair->fs, dir, LOCK_WRITE);
+    if (rc == 0) {
+        rc = name_inode(repair->fs, dir, finding);
+        inode_unlock(dir);
+    }
+    inode_unpin(dir);
+    return rc;
+}
+
+/* ---- What can be done, and when ------------------------------------------------ */
+
+/* What of a round comes first; 0: nothing is safe. */
+static int stage_of(enum fsck_kind kind)
+{
+    switch (kind) {
+    case FSCK_DAMAGE:
+    case FSCK_CONTENT:
+        break;
+    case FSCK_POOL:
+    case FSCK_UNALLOCATED:
+    case FSCK_DIR_SIZE:
+    case FSCK_BLOCK_COUNT:
+        return 1;
+    case FSCK_ENTRY_TYPE:
+    case FSCK_PARENT:
+    case FSCK_LINK_COUNT:
+    case FSCK_NAMED_ORPHAN:
+        return 2;
+    case FSCK_LOST_BLOCKS: /* before anything is allocated that was not there */
+        return 3;
+    case FSCK_LOST:
+        return 4;
+    }
+    return 0;
+}
+#define STAGE_LAST 4
+
+static bool is_repairable(const struct repair *repair, const struct finding *finding)
+{
+    if (finding->fsck.kind == FSCK_POOL)
+        return view_count_unmarked(repair->pool) > 0;
+    return stage_of(finding->fsck.kind) > 0;
+}
+
+static void describe(const struct fsck_finding *finding, char how[96])
+{
+    static const struct {
+        const char *words;
+        bool value; /* follows */
+    } ways[] = {
+        [FSCK_POOL] = {"mark the pool's own blocks as allocated", false},
+        [FSCK_UNALLOCATED] = {"mark the block as allocated", false},
+        [FSCK_DIR_SIZE] = {"set its size in bytes to", true},
+        [FSCK_BLOCK_COUNT] = {"set the count to", true},
+        [FSCK_ENTRY_TYPE] = {"set the type of the entry to", true},
+        [FSCK_PARENT] = {"set its parent to", true},
+        [FSCK_LINK_COUNT] = {"set its link count to", true},
+        [FSCK_NAMED_ORPHAN] = {"keep it, with a link count of", true},
+        [FSCK_LOST_BLOCKS] = {"free them", false},
+        [FSCK_LOST] = {"name it in /" LOST_FOUND, false},
+    };
+
+    snprintf(how, 96, "%s", ways[finding->kind].words);
+    if (ways[finding->kind].value)
+        snprintf(how, 96, "%s %" PRIu64, ways[finding->kind].words, finding->value);
+}
+
+static int act(struct repair *repair, const struct fsck_finding *finding)
+{
+    const uint8_t byte = (uint8_t)finding->value;
+
+    switch (finding->kind) {
+    case FSCK_DAMAGE:
+    case FSCK_CONTENT:
+        break;
+    case FSCK_POOL:
+        return view_mark_own(repair->pool);
+    case FSCK_UNALLOCATED:
+        return view_mark_allocated(repair->pool, finding->offset);
+    case FSCK_DIR_SIZE:
+        return set_inode(repair, finding, offsetof(struct pm_inode, size), 8);
+    case FSCK_BLOCK_COUNT:
+        return set_inode(repair, finding, offsetof(struct pm_inode, blocks), 8);
+    case FSCK_ENTRY_TYPE:
+        return set(repair, minl2r_at(repair->pool, finding->offset), &byte, 1);
+    case FSCK_PARENT:
+        return set_inode(repair, finding, offsetof(struct pm_inode, parent), 8);
+    case FSCK_LINK_COUNT:
+        return set_inode(repair, finding, offsetof(struct pm_inode, nlink), 4);
+    case FSCK_NAMED_ORPHAN:
+        return adopt_orphan(repair, finding);
+    case FSCK_LOST_BLOCKS:
+        return free_lost_blocks(repair);
+    case FSCK_LOST:
+        return name_lost(repair, finding);
+    }
+    return -EINVAL;
+}
+
+/* ---- Rounds -------------------------------------------------------------------- */
+
+static void end_check(struct repair *repair)
+{
+    if (repair->fsck)
+        fsck_end(repair->fsck, NULL);
+    repair->fsck = NULL;
+    repair->count = 0;
+}
+
+static int check(struct repair *repair)
+{
+    end_check(repair);
+    int rc = fsck_begin(repair->pool, remember, repair, &repair->fsck);
+
+    return repair->no_memory ? fs_error(ENOMEM, "out of memory") : rc;
+}
+
+/* Is there a finding that others rest on? */
+static bool has_stage(const struct repair *repair, int stage)
+{
+    for (uint64_t i = 0; i < repair->count; i++) {
+        if (stage_of(repair->findings[i].fsck.kind) == stage &&
+            is_repairable(repair, &repair->findings[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Until which stage this round may go. */
+static int last_stage(const struct repair *repair)
+{
+    return fsck_is_sound(repair->fsck) && !has_stage(repair, 1) ? STAGE_LAST : 1;
+}
+
+/* Asks, then repairs. What fails is left; a medium that fails ends it all. */
+static int repair_one(struct repair *repair, const struct finding *finding)
+{
+    char how[96];
+
+    if (refusal_of(repair, finding))
+        return 0;
+    describe(&finding->fsck, how);
+    if (repair->ask && !repair->ask(repair->arg, finding->what, how, NULL))
+        return refuse(repair, finding, "it was declined");
+    int rc = act(repair, &finding->fsck);
+    if (rc == -EIO || rc == -ENOMEM)
+        return rc;
+    if (rc < 0)
+        return refuse(repair, finding, strerror(-rc));
+    repair->repaired++;
+    return 0;
+}
+
+static int repair_stage(struct repair *repair, int stage)
+{
+    int rc = 0;
+
+    for (uint64_t i = 0; rc == 0 && i < repair->count; i++) {
+        const struct finding *finding = &repair->findings[i];
+
+        if (stage_of(finding->fsck.kind) == stage && is_repairable(repair, finding))
+            rc = repair_one(repair, finding);
+    }
+    return rc;
+}
+
+static int repair_round(struct repair *repair)
+{
+    int last = last_stage(repair);
+    int rc = 0;
+
+    for (int stage = 1; rc == 0 && stage <= last; stage++)
+        rc = repair_stage(repair, stage);
+    if (repair->fs)
+        fs_detach(repair->fs);
+    repair->fs = NULL;
+    return rc;
+}
+
+/* Checks and repairs in turn. The findings of the last check are left. */
+static int repair_all(struct repair *repair)
+{
+    int rc = check(repair);
+
+    for (int round = 0; rc == -EUCLEAN && round < ROUNDS_MAX; round++) {
+        uint64_t before = repair->repaired;
+
+        rc = repair_round(repair);
+        if (rc < 0)
+            return rc;
+        if (repair->repaired == before)
+            return -EUCLEAN;
+        rc = check(repair);
+    }
+    return rc;
+}
+
+static const char *why_left(const struct repair *repair, const struct finding *finding)
+{
+    const char *refused = refusal_of(repair, finding);
+
+    if (refused)
+        return refused;
+    if (!is_repairable(repair, finding))
+        return "not safe to repair: what was there cannot be told from the rest";
+    return "not safe as long as other damage hides names or blocks";
+}
+
+static void tell_left(const struct repair *repair)
+{
+    for (uint64_t i = 0; i < repair->count; i++) {
+        const struct finding *finding = &repair->findings[i];
+
+        if (repair->ask)
+            repair->ask(repair->arg, finding->what, NULL, why_left(repair, finding));
+    }
+}
+
+int pmfs_repair(const char *path, pmfs_repair_fn *ask, void *arg,
+                struct pmfs_repair_summary *summary)
+{
+    struct repair repair = {.ask = ask, .arg = arg};
+    int rc = minl2r_pool_open(path, PMFS_LAYOUT, NULL, &repair.pool);
+
+    if (rc < 0)
+        return fs_error(-rc, "%s", minl2r_errormsg());
+    rc = repair_all(&repair);
+    if (rc == -EUCLEAN)
+        tell_left(&repair);
+    if (summary)
+        *summary = (struct pmfs_repair_summary){.repaired = repair.repaired,
+                                                .left = repair.count};
+    if (repair.fsck)
+        fsck_end(repair.fsck, summary ? &summary->fsck : NULL);
+    free(repair.findings);
+    free(repair.refusals);
+    minl2r_pool_close(repair.pool);
+    return rc;
+}

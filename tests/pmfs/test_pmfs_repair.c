@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Repair: damage made on purpose. What is safe to repair is repaired, and nothing is
+ * found afterwards; what is not is named and stays as it is.
+ */
+#include "libminl2r/alloc.h"
+#include "libminl2r/pool.h"
+#include "tests/pmfs/damage.h"
+
+/* ---- What repair says ---------------------------------------------------------- */
+
+struct said {
+    const char *wanted; /* words of `how`, or of `why_not` */
+    bool seen;
+    bool refuse; /* answer: no */
+};
+
+static bool listen(void *arg, const char *what, const char *how, const char *why_not)
+{
+    struct said *said = arg;
+
+    if (strstr(how ? how : why_not, said->wanted))
+        said->seen = true;
+    if (getenv("PMFS_TEST_VERBOSE"))
+        print_message("%s: %s\n", what, how ? how : why_not);
+    return !said->refuse;
+}
+
+static bool refuse_all(void *arg, const char *what, const char *how,
+                       const char *why_not)
+{
+    (void)arg;
+    (void)what;
+    (void)how;
+    (void)why_not;
+    return false;
+}
+
+/* Repairs by `how`; then nothing is found. Leaves the filesystem mounted. */
+static void assert_repaired(struct fixture *f, const char *how)
+{
+    struct said said = {.wanted = how};
+    struct pmfs_repair_summary summary;
+
+    assert_error(pmfs_fsck(f->path, NULL, NULL, NULL), EUCLEAN);
+    assert_ok(pmfs_repair(f->path, listen, &said, &summary));
+    if (!said.seen)
+        print_error("repair did not say: %s\n", how);
+    assert_true(said.seen);
+    assert_true(summary.repaired > 0);
+    assert_int_equal(summary.left, 0);
+    fixture_fsck(f);
+    fixture_mount(f);
+}
+
+/* Of the blocks and their bitmaps: opening a pool may settle its lanes. */
+static uint64_t checksum_of(struct fixture *f)
+{
+    static uint8_t bytes[16 * MIB];
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    uint64_t sum = 14695981039346656037U;
+
+    assert_true(fd >= 0);
+    assert_int_equal(read(fd, bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
+    close(fd);
+    uint64_t start = ((const struct pm_super *)(const void *)bytes)->zones_offset;
+    for (uint64_t i = start; i < sizeof(bytes); i++)
+        sum = (sum ^ bytes[i]) * 1099511628211U;
+    return sum;
+}
+
+/* Repair must say that it leaves something, and why. */
+static void assert_left(struct fixture *f, const char *why_not)
+{
+    struct said said = {.wanted = why_not};
+    struct pmfs_repair_summary summary;
+
+    assert_error(pmfs_repair(f->path, listen, &said, &summary), EUCLEAN);
+    assert_true(said.seen);
+    assert_true(summary.left > 0);
+}
+
+/* ---- What is repaired ---------------------------------------------------------- */
+
+static void a_sound_filesystem_is_left_as_it_is(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs_repair_summary summary;
+
+    make_tree(f);
+    fixture_unmount(f);
+    uint64_t before = checksum_of(f);
+    assert_ok(pmfs_repair(f->path, NULL, NULL, &summary));
+    assert_int_equal(summary.repaired, 0);
+    assert_int_equal(summary.fsck.directories, 3);
+    assert_true(checksum_of(f) == before);
+}
+
+static void a_wrong_link_count_is_set_right(void **state)
+{
+    struct fixture *f = *state;
+
+    damage_field(f, "file", FIELD(nlink), 7, 4);
+    assert_repaired(f, "set its link count to 2");
+    assert_int_equal(attr_of(f, find(f, ROOT, "file")).nlink, 2);
+}
+
+static void a_wrong_link_count_of_a_directory_is_set_right(void **state)
+{
+    struct fixture *f = *state;
+
+    damage_field(f, "dir", FIELD(nlink), 9, 4);
+    assert_repaired(f, "set its link count to 3");
+}
+
+static void a_wrong_count_of_blocks_is_set_right(void **state)
+{
+    struct fixture *f = *state;
+
+    damage_field(f, "file", FIELD(blocks), 7, 8);
+    assert_repaired(f, "set the count to 26");
+    assert_int_equal(attr_of(f, find(f, ROOT, "file")).blocks, 26 * BLOCK / 512);
+}
+
+static void a_directory_that_is_too_long_is_cut(void **state)
+{
+    struct fixture *f = *state;
+
+    damage_field(f, "dir", FIELD(size), 40 * BLOCK, 8);
+    assert_repaired(f, "set its size in bytes to 4096");
+    find(f, find(f, ROOT, "dir"), "sub");
+}
+
+/* Names in the part that was cut off count again. */
+static void a_directory_that_is_too_short_gets_its_names_back(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t dir = make_dir(f, ROOT, "large");
+    uint64_t inode_offset, state_offset;
+    char name[32];
+
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof(name), "a name of its own %d", i);
+        make_file(f, dir, name);
+    }
+    place_of(f, dir, &inode_offset, &state_offset);
+    assert_true(attr_of(f, dir).size > BLOCK);
+    fixture_unmount(f);
+    poke(f, inode_offset + FIELD(size), &(uint64_t){BLOCK}, sizeof(uint64_t));
+    assert_repaired(f, "set its size in bytes to");
+    find(f, dir, "a name of its own 299");
+    assert_error(pmfs_lookup(f->fs, ROOT, "lost+found", &f->attr), ENOENT);
+}
+
+static void a_wrong_parent_is_set_right(void **state)
+{
+    struct fixture *f = *state;
+
+    damage_field(f, "dir", FIELD(parent), 3, 8);
+    assert_repaired(f, "set its parent to 1");
+    assert_int_equal(find(f, find(f, ROOT, "dir"), ".."), ROOT);
+}
+
+static void a_wrong_type_of_an_entry_is_set_right(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+    uint8_t fifo = S_IFIFO >> 12;
+
+    make_tree(f);
+    uint64_t block = place_of(f, ROOT, &inode_offset, &state_offset).pm->map.root;
+    fixture_unmount(f);
+    poke(f, block + offsetof(struct pm_dirent, type), &fifo, 1);
+    assert_repaired(f, "set the type of the entry to");
+}
+
+/* An inode whose entry is gone. */
+static void lose(struct fixture *f, const char *name)
+{
+    struct pmfs_attr attr = attr_of(f, find(f, ROOT, name));
+    uint64_t inode_offset, state_offset;
+    const struct pm_dirent *entry =
+        fs_block(f->fs, place_of(f, ROOT, &inode_offset, &state_offset).pm->map.root);
+
+    while (entry->ino != attr.ino)
+        entry = (const void *)((const uint8_t *)entry + entry->size);
+    uint64_t offset = minl2r_offset(f->fs->pool, &entry->ino);
+    fixture_unmount(f);
+    poke(f, offset, &(uint64_t){0}, sizeof(uint64_t));
+}
+
+static void a_file_without_a_name_gets_one_in_lost_and_found(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t bytes[100];
+    char name[32];
+
+    make_tree(f);
+    uint64_t ino = find(f, ROOT, "sparse");
+    lose(f, "sparse");
+    assert_repaired(f, "name it in /lost+found");
+    snprintf(name, sizeof(name), "#%d", (int)ino);
+    assert_int_equal(find(f, find(f, ROOT, "lost+found"), name), ino);
+    memset(bytes, 'b', sizeof(bytes));
+    assert_bytes(f, ino, (uint64_t)1 << 35, bytes, sizeof(bytes));
+}
+
+static void a_directory_without_a_name_keeps_what_is_in_it(void **state)
+{
+    struct fixture *f = *state;
+    char name[32];
+
+    make_tree(f);
+    uint64_t ino = find(f, ROOT, "dir");
+    lose(f, "dir");
+    assert_repaired(f, "name it in /lost+found");
+    snprintf(name, sizeof(name), "#%d", (int)ino);
+    uint64_t lost = find(f, ROOT, "lost+found");
+    uint64_t dir = find(f, lost, name);
+    assert_int_equal(dir, ino);
+    assert_int_equal(find(f, dir, ".."), lost);
+    find(f, find(f, dir, "sub"), "small");
+}
+
+static void a_name_in_lost_and_found_that_is_taken_is_not_taken_away(void **state)
+{
+    struct fixture *f = *state;
+    char name[32];
+
+    make_tree(f);
+    uint64_t ino = find(f, ROOT, "sparse");
+    uint64_t lost = make_dir(f, ROOT, "lost+found");
+    snprintf(name, sizeof(name), "#%d", (int)ino);
+    uint64_t other = make_file(f, lost, name);
+    lose(f, "sparse");
+    assert_repaired(f, "name it in /lost+found");
+    assert_int_equal(find(f, lost, name), other);
+    snprintf(name, sizeof(name), "#%d.1", (int)ino);
+    assert_int_equal(find(f, lost, name), ino);
+}
+
+static void blocks_that_nothing_reaches_are_freed(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t free_before, inode_offset, state_offset;
+    struct pm_inode empty = {0};
+
+    free_before = blocks_free(f);
+    make_file(f, ROOT, "file");
+    static uint8_t bytes[8 * MIB];
+    write_all(f, find(f, ROOT, "file"), 0, bytes, sizeof(bytes));
+    place_of(f, find(f, ROOT, "file"), &inode_offset, &state_offset);
+    fixture_unmount(f);
+    poke(f, inode_offset + FIELD(map), &empty.map, sizeof(empty.map));
+    poke(f, inode_offset + FIELD(blocks), &empty.blocks, sizeof(empty.blocks));
+    assert_repaired(f, "free them");
+    assert_int_equal(blocks_free(f), free_before - 1); /* the root's first */
+}
+
+/* Clears the bit of the block at `offset`. Unmounted. */
+static void mark_free(struct fixture *f, uint64_t offset)
+{
+    struct minl2r_pool *pool;
+    uint64_t bits;
+
+    assert_int_equal(minl2r_pool_open(f->path, NULL, NULL, &pool), 0);
+    uint64_t index = block_index(&pool->geo, offset);
+    const uint64_t *word = pool_bitmap_word(pool, index);
+    uint64_t at = pool_offset(pool, word);
+
+    bits = *word & ~((uint64_t)1 << index % 64);
+    minl2r_pool_close(pool);
+    poke(f, at, &bits, sizeof(bits));
+}
+
+static void a_block_in_use_that_is_marked_free_is_marked(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+
+    make_tree(f);
+    uint64_t block =
+        place_of(f, find(f, ROOT, "file"), &inode_offset, &state_offset).pm->map.root;
+    fixture_unmount(f);
+    mark_free(f, block);
+    assert_repaired(f, "mark the block as allocated");
+}
+
+static void a_bitmap_that_is_marked_free_is_marked(void **state)
+{
+    struct fixture *f = *state;
+    const uint8_t none = 0;
+
+    make_tree(f);
+    uint64_t zones_offset = f->fs->pool->geo.zones_offset;
+    fixture_unmount(f);
+    poke(f, zones_offset, &none, sizeof(none));
+    assert_repaired(f, "mark the pool's own blocks as allocated");
+}
+
+static void an_orphan_with_a_name_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+    const uint8_t orphan = PM_STATE_ORPHAN;
+    const uint32_t none = 0;
+
+    make_tree(f);
+    place_of(f, find(f, ROOT, "sparse"), &inode_offset, &state_offset);
+    fixture_unmount(f);
+    poke(f, state_offset, &orphan, sizeof(orphan));
+    poke(f, inode_offset + FIELD(nlink), &none, sizeof(none));
+    assert_repaired(f, "keep it, with a link count of 1");
+    assert_int_equal(attr_of(f, find(f, ROOT, "sparse")).nlink, 1);
+}
+
+/* Everything at once: what rests on something else is repaired after it. */
+static void several_kinds_of_damage_are_repaired_in_one_run(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t dir, file, sparse, state_offset;
+
+    make_tree(f);
+    place_of(f, find(f, ROOT, "dir"), &dir, &state_offset);
+    place_of(f, find(f, ROOT, "sparse"), &sparse, &state_offset);
+    uint64_t block =
+        place_of(f, find(f, ROOT, "file"), &file, &state_offset).pm->map.root;
+    lose(f, "dir");
+    poke(f, dir + FIELD(size), &(uint64_t){7 * BLOCK}, 8);
+    poke(f, file + FIELD(nlink), &(uint32_t){40}, 4);
+    poke(f, sparse + FIELD(map), &(struct pm_map){0}, sizeof(struct pm_map));
+    mark_free(f, block);
+    assert_repaired(f, "name it in /lost+found");
+    assert_int_equal(attr_of(f, find(f, ROOT, "file")).nlink, 2);
+    assert_int_equal(attr_of(f, find(f, ROOT, "sparse")).blocks, 0);
+}
+
+/* ---- What is left -------------------------------------------------------------- */
+
+#define UNSAFE "not safe to repair"
+
+static void a_file_whose_size_lacks_blocks_is_left(void **state)
+{
+    struct fixture *f = *state;
+
+    damage_field(f, "file", FIELD(size), 10, 8);
+    uint64_t before = checksum_of(f);
+    assert_left(f, UNSAFE);
+    assert_true(checksum_of(f) == before);
+}
+
+static void a_name_of_a_free_inode_is_left(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+    const uint8_t unused = PM_STATE_FREE;
+
+    make_tree(f);
+    place_of(f, find(f, ROOT, "file"), &inode_offset, &state_offset);
+    fixture_unmount(f);
+    poke(f, state_offset, &unused, 1);
+    uint64_t before = checksum_of(f);
+    assert_left(f, UNSAFE);
+    assert_true(checksum_of(f) == before);
+}
+
+/* The blocks of a map that cannot be read look lost; they are not freed. */
+static void blocks_are_not_freed_while_a_block_map_is_damaged(void **state)
+{
+    struct fixture *f = *state;
+
+    damage_field(f, "file", FIELD(map.root), (uint64_t)1 << 40, 8);
+    uint64_t before = checksum_of(f);
+    assert_left(f, "as long as other damage hides");
+    assert_true(checksum_of(f) == before);
+}
+
+static void names_are_not_given_while_a_directory_is_damaged(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+    const uint32_t zero = 0;
+
+    make_tree(f);
+    uint64_t sub = find(f, find(f, ROOT, "dir"), "sub");
+    uint64_t block = place_of(f, sub, &inode_offset, &state_offset).pm->map.root;
+    fixture_unmount(f);
+    poke(f, block + offsetof(struct pm_dirent, size), &zero, sizeof(zero));
+    assert_left(f, "as long as other damage hides");
+    fixture_mount(f);
+    assert_error(pmfs_lookup(f->fs, ROOT, "lost+found", &f->attr), ENOENT);
+}
+
+static void a_circle_of_directories_is_left(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t dir_offset, state_offset;
+
+    make_tree(f);
+    uint64_t dir = find(f, ROOT, "dir");
+    uint64_t sub = find(f, dir, "sub");
+    uint64_t entry = place_of(f, sub, &dir_offset, &state_offset).pm->map.root;
+    place_of(f, dir, &dir_offset, &state_offset);
+    lose(f, "dir");
+    poke(f, entry, &dir, sizeof(dir));
+    poke(f, dir_offset + FIELD(parent), &sub, sizeof(sub));
+    assert_left(f, UNSAFE);
+}
+
+static void a_name_of_the_root_in_the_tree_is_left(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+    const uint64_t root = ROOT;
+
+    make_tree(f);
+    uint64_t sub = find(f, find(f, ROOT, "dir"), "sub");
+    uint64_t entry = place_of(f, sub, &inode_offset, &state_offset).pm->map.root;
+    fixture_unmount(f);
+    poke(f, entry, &root, sizeof(root));
+    assert_left(f, UNSAFE);
+}
+
+static void what_is_declined_is_left_and_asked_once(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs_repair_summary summary;
+
+    damage_field(f, "file", FIELD(nlink), 7, 4);
+    uint64_t before = checksum_of(f);
+    assert_error(pmfs_repair(f->path, refuse_all, NULL, &summary), EUCLEAN);
+    assert_int_equal(summary.repaired, 0);
+    assert_int_equal(summary.left, 1);
+    assert_true(checksum_of(f) == before);
+    struct said said = {.wanted = "it was declined", .refuse = true};
+    assert_error(pmfs_repair(f->path, listen, &said, NULL), EUCLEAN);
+    assert_true(said.seen);
+}
+
+static void a_pool_that_cannot_be_opened_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    const uint8_t damage[8] = {0};
+
+    make_tree(f);
+    assert_error(pmfs_repair(f->path, NULL, NULL, NULL), EBUSY);
+    fixture_unmount(f);
+    poke(f, offsetof(struct pm_super, checksum), damage, sizeof(damage));
+    assert_error(pmfs_repair(f->path, NULL, NULL, NULL), EUCLEAN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_DAMAGED(a_sound_filesystem_is_left_as_it_is),
+        TEST_DAMAGED(a_wrong_link_count_is_set_right),
+        TEST_DAMAGED(a_wrong_link_count_of_a_directory_is_set_right),
+        TEST_DAMAGED(a_wrong_count_of_blocks_is_set_right),
+        TEST_DAMAGED(a_directory_that_is_too_long_is_cut),
+        TEST_DAMAGED(a_directory_that_is_too_short_gets_its_names_back),
+        TEST_DAMAGED(a_wrong_parent_is_set_right),
+        TEST_DAMAGED(a_wrong_type_of_an_entry_is_set_right),
+        TEST_DAMAGED(a_file_without_a_name_gets_one_in_lost_and_found),
+        TEST_DAMAGED(a_directory_without_a_name_keeps_what_is_in_it),
+        TEST_DAMAGED(a_name_in_lost_and_found_that_is_taken_is_not_taken_away),
+        TEST_DAMAGED(blocks_that_nothing_reaches_are_freed),
+        TEST_DAMAGED(a_block_in_use_that_is_marked_free_is_marked),
+        TEST_DAMAGED(a_bitmap_that_is_marked_free_is_marked),
+        TEST_DAMAGED(an_orphan_with_a_name_is_kept),
+        TEST_DAMAGED(several_kinds_of_damage_are_repaired_in_one_run),
+        TEST_DAMAGED(a_file_whose_size_lacks_blocks_is_left),
+        TEST_DAMAGED(a_name_of_a_free_inode_is_left),
+        TEST_DAMAGED(blocks_are_not_freed_while_a_block_map_is_damaged),
+        TEST_DAMAGED(names_are_not_given_while_a_directory_is_damaged),
+        TEST_DAMAGED(a_circle_of_directories_is_left),
+        TEST_DAMAGED(a_name_of_the_root_in_the_tree_is_left),
+        TEST_DAMAGED(what_is_declined_is_left_and_asked_once),
+        TEST_DAMAGED(a_pool_that_cannot_be_opened_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
