@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# mount(8), umount(8) and fsck(8) with a line of fstab(5): they find mount.pmfs and fsck.pmfs
+# in /sbin, which is another one in a mount namespace of this test's own.
+set -euo pipefail
+tool=$1
+
+skip() {
+    echo "SKIPPED: $1"
+    exit 77
+}
+
+fail() {
+    echo "FAILED: $1" >&2
+    exit 1
+}
+
+if [ "${2:-}" != inside ]; then
+    [ "$(id -u)" -eq 0 ] || skip "not root"
+    [ -c /dev/fuse ] || skip "no /dev/fuse"
+    unshare --mount --propagation private true 2>/dev/null || skip "no mount namespaces"
+    exec unshare --mount --propagation private "$0" "$tool" inside
+fi
+
+dir=$(mktemp -d /dev/shm/pmfs-test-XXXXXX)
+clean_up() {
+    "$tool" umount "$dir/mount" 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+
+mkdir "$dir/mount" "$dir/sbin"
+cp "$(command -v fsck)" "$dir/sbin/"
+ln -s "$tool" "$dir/sbin/mount.pmfs"
+ln -s "$tool" "$dir/sbin/fsck.pmfs"
+ln -s "$tool" "$dir/sbin/mkfs.pmfs"
+mount --bind "$dir/sbin" "$(realpath /sbin)"
+fstab=$dir/fstab
+echo "$dir/pool $dir/mount pmfs noauto,nofail,noatime,x-systemd.automount 0 2" >"$fstab"
+
+"$dir/sbin/mkfs.pmfs" "$dir/pool" 16M
+mount -T "$fstab" "$dir/mount" || fail "mount by fstab"
+[ "$(findmnt -n -o FSTYPE,SOURCE "$dir/mount" | tr -s ' ')" = "fuse.pmfs $dir/pool" ] ||
+    fail "it is not what is mounted"
+echo content >"$dir/mount/file"
+umount "$dir/mount" || fail "umount"
+mount -t pmfs -o ro "$dir/pool" "$dir/mount" || fail "mount -t pmfs"
+[ "$(cat "$dir/mount/file")" = content ] || fail "the file is another"
+(: >"$dir/mount/other") 2>/dev/null && fail "mounted read-only, it takes a file"
+"$tool" umount "$dir/mount"
+mount -t pmfs -o no_such_option "$dir/pool" "$dir/mount" 2>/dev/null &&
+    fail "an unknown option is taken"
+FSTAB_FILE=$fstab fsck -T "$dir/mount" || fail "fsck by fstab"
+fsck -t pmfs -T "$dir/pool" -a || fail "fsck -a"
+echo "passed"
