@@ -14,6 +14,7 @@
 #include "include/pmfs.h"
 #include "libminl2r/layout.h"
 #include "libminl2r/tools/console.h"
+#include "pmfs-proto/tools/json.h"
 #include "pmfs-proto/tools/medium.h"
 #include "pmfs-proto/tools/mounts.h"
 
@@ -29,6 +30,7 @@ static const char help[] =
     "  -f, --force            replace POOL if it is a pool, or empty, and nobody has "
     "it "
     "open\n"
+    "  -j, --json             what was made, or the error, as one JSON object\n"
     "      --help\n\n"
     "Exit status: 0 made, 1 failed, 2 wrong usage.\n";
 
@@ -37,6 +39,7 @@ struct request {
     uint64_t size;
     struct pmfs_mkfs_options options;
     bool force;
+    bool json;
 };
 
 /* Bytes, with an optional suffix K, M, G or T of powers of 1024. */
@@ -89,6 +92,9 @@ static bool parse_option(struct request *request, int option, const char *value)
     case 'f':
         request->force = true;
         return true;
+    case 'j':
+        request->json = true;
+        return true;
     default:
         return false;
     }
@@ -126,26 +132,57 @@ static int remove_old(const char *pool)
     return unlink(pool) < 0 ? -errno : 0;
 }
 
-static int fail(const char *pool, const char *why)
+static int fail(const struct request *request, const char *why)
 {
-    console_fail("pmfs mkfs", pool, why);
+    if (request->json) {
+        cJSON *report = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(report, "pool", request->pool);
+        cJSON_AddStringToObject(report, "error", why);
+        json_print(report);
+        cJSON_Delete(report);
+    } else {
+        console_fail("pmfs mkfs", request->pool, why);
+    }
     return PLAIN_EXIT_FAILED;
 }
 
+static void tell_program(const char *path, const struct minl2r_info *info)
+{
+    cJSON *report = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(report, "pool", path);
+    json_add_count(report, "pool_size", info->pool_size);
+    json_add_count(report, "block_size", info->block_size);
+    json_add_count(report, "lanes", info->lanes);
+    cJSON_AddStringToObject(report, "medium", minl2r_medium_name(info->medium));
+    cJSON_AddStringToObject(report, "medium_reason", info->medium_reason);
+    json_print(report);
+    cJSON_Delete(report);
+}
+
+static void tell_person(const char *path, const struct minl2r_info *info)
+{
+    printf("%s: an empty filesystem in %.1f MiB; medium %s: %s%s\n", path,
+           (double)info->pool_size / (1 << 20), minl2r_medium_name(info->medium),
+           info->medium_reason,
+           info->medium == MINL2R_FILE ? "; each ordering point is an msync(), slow"
+                                       : "");
+}
+
 /* Size and medium: what was made, and what it promises. */
-static int tell(const char *path)
+static int tell(const struct request *request)
 {
     struct minl2r_pool *pool;
     struct minl2r_info info;
 
-    if (minl2r_pool_open(path, PMFS_LAYOUT, NULL, &pool) < 0)
-        return fail(path, minl2r_errormsg());
+    if (minl2r_pool_open(request->pool, PMFS_LAYOUT, NULL, &pool) < 0)
+        return fail(request, minl2r_errormsg());
     minl2r_pool_info(pool, &info);
-    printf("%s: an empty filesystem in %.1f MiB; medium %s: %s%s\n", path,
-           (double)info.pool_size / (1 << 20), minl2r_medium_name(info.medium),
-           info.medium_reason,
-           info.medium == MINL2R_FILE ? "; each ordering point is an msync(), slow"
-                                      : "");
+    if (request->json)
+        tell_program(request->pool, &info);
+    else
+        tell_person(request->pool, &info);
     minl2r_pool_close(pool);
     return 0;
 }
@@ -155,12 +192,12 @@ static int make(const struct request *request)
     int error = request->force ? remove_old(request->pool) : 0;
 
     if (error == -EEXIST)
-        return fail(request->pool, "not a pool, so not replaced; remove it first");
+        return fail(request, "not a pool, so not replaced; remove it first");
     if (error < 0)
-        return fail(request->pool, strerror(-error));
+        return fail(request, strerror(-error));
     if (pmfs_mkfs(request->pool, request->size, &request->options) < 0)
-        return fail(request->pool, pmfs_errormsg());
-    return tell(request->pool);
+        return fail(request, pmfs_errormsg());
+    return tell(request);
 }
 
 static bool is_device(const char *path)
@@ -205,13 +242,14 @@ int cmd_mkfs(int argc, char **argv)
         {"lanes", required_argument, NULL, 'l'},
         {"require", required_argument, NULL, 'r'},
         {"force", no_argument, NULL, 'f'},
+        {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'},
         {0},
     };
     struct request request = {.options = {.root_uid = getuid(), .root_gid = getgid()}};
     int option;
 
-    while ((option = getopt_long(argc, argv, "b:l:r:f", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "b:l:r:fj", options, NULL)) != -1) {
         if (option == 'h') {
             fputs(help, stdout);
             return 0;

@@ -22,6 +22,7 @@ int cmd_mkfs(int argc, char **argv);
 int cmd_mount(int argc, char **argv);
 int cmd_umount(int argc, char **argv);
 int cmd_fsck(int argc, char **argv);
+int cmd_dump(int argc, char **argv);
 int cmd_df(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_stats(int argc, char **argv);

@@ -20,6 +20,8 @@ static const struct command {
      "unmount it and wait until its pool is closed"},
     {"fsck", cmd_fsck, FSCK_EXIT_FAILED,
      "verify, or repair, a filesystem that is not mounted"},
+    {"dump", cmd_dump, PLAIN_EXIT_FAILED,
+     "inodes, block maps and entries of a filesystem that is not mounted"},
     {"df", cmd_df, PLAIN_EXIT_FAILED, "space and inodes of mounted filesystems"},
     {"stat", cmd_stat, PLAIN_EXIT_FAILED,
      "what a mounted filesystem lies on, and what mounting undid"},

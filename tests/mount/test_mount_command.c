@@ -11,7 +11,7 @@
 static void every_command_explains_itself(void **state)
 {
     static const char *const commands[] = {"mkfs", "mount", "umount", "fsck",
-                                           "df",   "stat",  "stats"};
+                                           "dump", "df",    "stat",   "stats"};
     struct mount_fixture *f = *state;
 
     assert_int_equal(pmfs(f, "--help", NULL), 0);
@@ -506,6 +506,40 @@ static void fsck_without_a_pool_is_wrong_usage(void **state)
     assert_int_equal(pmfs(f, "fsck", in_dir(f, "missing"), NULL), 8);
 }
 
+static void dump_shows_inodes_maps_and_names(void **state)
+{
+    struct mount_fixture *f = *state;
+    static char content[3 * 4096];
+
+    write_file(in_mount(f, "a file"), content, sizeof(content));
+    assert_int_equal(pmfs(f, "dump", f->pool, NULL), 1);
+    assert_said(f, "open already");
+    unmount_fs(f);
+    assert_int_equal(pmfs(f, "dump", f->pool, NULL), 0);
+    assert_said(f, "0100644");
+    assert_int_equal(pmfs(f, "dump", f->pool, "1", "2", NULL), 0);
+    assert_said(f, "a file");
+    assert_said(f, "    blocks 1 to 2 at 0x");
+    assert_int_equal(pmfs(f, "dump", f->pool, "3", NULL), 0);
+    assert_said(f, "free");
+    assert_int_equal(pmfs(f, "dump", f->pool, "99999", NULL), 1);
+    assert_said(f, "there is no inode 99999");
+    assert_int_equal(pmfs(f, "dump", f->pool, "x", NULL), 2);
+    assert_int_equal(pmfs(f, "dump", "--json", f->pool, "1", NULL), 0);
+    assert_int_equal((int)json_number(f, "block_size"), 4096);
+    assert_said(f, "\"a file\"");
+}
+
+static void mkfs_tells_programs_what_it_made(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    assert_int_equal(pmfs(f, "mkfs", "--json", f->pool, "16M", NULL), 0);
+    assert_int_equal((int)json_number(f, "pool_size"), 16 << 20);
+    assert_int_equal(pmfs(f, "mkfs", "--json", f->pool, "16M", NULL), 1);
+    assert_said(f, "\"error\"");
+}
+
 static void df_agrees_with_the_size_of_the_pool(void **state)
 {
     struct mount_fixture *f = *state;
@@ -594,6 +628,8 @@ int main(void)
         test_mounted(fsck_tells_programs_what_it_repaired),
         test_empty(fsck_says_in_json_why_it_could_not_check),
         test_empty(fsck_without_a_pool_is_wrong_usage),
+        test_mounted(dump_shows_inodes_maps_and_names),
+        test_empty(mkfs_tells_programs_what_it_made),
         test_mounted(df_agrees_with_the_size_of_the_pool),
         test_mounted(stat_names_the_medium_and_who_serves),
         test_mounted(stats_count_what_a_change_costs),
