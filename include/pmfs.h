@@ -34,8 +34,9 @@
  *                lock per inode: readers of a file do not wait for each other.
  *   Fork         a child may only unmount: its other calls that change are -EPERM.
  *   Permission   is not checked: who calls has the memory mapped anyway. (The mount
- *                leaves it to the kernel.) Set-user-ID bits are cleared by nobody but
- *                the caller.
+ *                leaves it to the kernel.) A file's privileges (the set-user-ID bit, the
+ *                set-group-ID bit where its group may execute it, and the attribute
+ *                "security.capability") are dropped only where a flag says so.
  *   Names        are NUL-terminated, 1 to 255 bytes, without '/'. "." and ".." are
  *                looked up and listed, but cannot be made or removed (-EEXIST,
  *                -EINVAL).
@@ -265,6 +266,7 @@ enum pmfs_set {
     PMFS_SET_CTIME = 1 << 6, /* without it: now */
     PMFS_SET_ATIME_NOW = 1 << 7,
     PMFS_SET_MTIME_NOW = 1 << 8,
+    PMFS_DROP_PRIVILEGES = 1 << 9, /* a regular file's; mode bits but with SET_MODE */
 };
 
 /*
@@ -382,6 +384,7 @@ int pmfs_read_in_place(struct pmfs *fs, uint64_t ino, uint64_t offset, size_t si
 
 enum pmfs_write_flags {
     PMFS_APPEND = 1, /* write at the end of the file, whatever `offset` is */
+    PMFS_WRITE_DROPS_PRIVILEGES = 2, /* and drop the file's privileges */
 };
 
 /*
@@ -448,6 +451,48 @@ int pmfs_seek(struct pmfs *fs, uint64_t ino, uint64_t offset, enum pmfs_seek whe
  */
 int pmfs_copy_range(struct pmfs *fs, uint64_t from, uint64_t from_offset, uint64_t to,
                     uint64_t to_offset, uint64_t size, uint64_t *done);
+
+/* ---- Extended attributes ------------------------------------------------------- */
+
+#define PMFS_XATTR_NAME_MAX 255    /* bytes of a name, with its prefix */
+#define PMFS_XATTR_SIZE_MAX 65536u /* bytes of a value */
+
+/* As XATTR_CREATE and XATTR_REPLACE. */
+enum pmfs_xattr_flags {
+    PMFS_XATTR_CREATE = 1,  /* -EEXIST if the attribute is there */
+    PMFS_XATTR_REPLACE = 2, /* -ENODATA if it is not */
+};
+
+/*
+ * Sets an attribute of any inode. Names begin with "user.", "trusted." or "security.".
+ * All attributes of an inode may take 1 MiB together, with 8 bytes for each and its
+ * name; with blocks below 4 KiB block_size * block_size / 8 bytes: 32 KiB with the
+ * smallest.
+ *
+ * Cost:    three fences; memory is written for this attribute and those that were set
+ *          after it.
+ * Errors:  -EEXIST, -ENODATA (flags), -EOPNOTSUPP (another prefix), -EINVAL (nothing
+ *          behind it; flags), -ERANGE (a name that is empty or too long), -E2BIG (too
+ *          long a value), -ENOSPC, -ESTALE.
+ */
+int pmfs_setxattr(struct pmfs *fs, uint64_t ino, const char *name, const void *value,
+                  size_t size, unsigned flags);
+
+/* As pmfs_setxattr(). -ENODATA if it is not there. */
+int pmfs_removexattr(struct pmfs *fs, uint64_t ino, const char *name);
+
+/*
+ * Copies a value of `*size` bytes; with a `capacity` of 0 only its size is found.
+ *
+ * Cost:    no fence.
+ * Errors:  -ENODATA, -ERANGE (`capacity`; or the name, as pmfs_setxattr()), -ESTALE.
+ */
+int pmfs_getxattr(struct pmfs *fs, uint64_t ino, const char *name, void *value,
+                  size_t capacity, size_t *size);
+
+/* As pmfs_getxattr(), of all names, each with a NUL behind it. */
+int pmfs_listxattr(struct pmfs *fs, uint64_t ino, char *names, size_t capacity,
+                   size_t *size);
 
 /* ---- Directories --------------------------------------------------------------- */
 

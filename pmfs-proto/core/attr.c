@@ -2,8 +2,8 @@
 /* attr.c - the attributes of inodes. */
 #include <errno.h>
 
-#include "pmfs-proto/core/file.h"
 #include "pmfs-proto/core/orphan.h"
+#include "pmfs-proto/core/xattr.h"
 
 int pmfs_getattr(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr)
 {
@@ -17,7 +17,7 @@ int pmfs_getattr(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr)
     return 0;
 }
 
-#define SET_ALL ((PMFS_SET_MTIME_NOW << 1) - 1)
+#define SET_ALL ((PMFS_DROP_PRIVILEGES << 1) - 1)
 #define SET_TIMES                                                                      \
     (PMFS_SET_ATIME | PMFS_SET_MTIME | PMFS_SET_CTIME | PMFS_SET_ATIME_NOW |           \
      PMFS_SET_MTIME_NOW)
@@ -74,7 +74,7 @@ static int64_t set_times(struct change *change, const struct pmfs_attr *values,
     return mask & PMFS_SET_ATIME_NOW ? now : change->inode->place.pm->atime_ns;
 }
 
-static int set_mode(struct change *change, uint32_t mode)
+int change_set_mode(struct change *change, uint32_t mode)
 {
     const uint32_t *field = &change->inode->place.pm->mode;
     uint32_t value = (*field & (uint32_t)S_IFMT) | (mode & 07777);
@@ -104,6 +104,27 @@ static int set_atime(struct change *change, int64_t atime_ns)
                                         &atime_ns, sizeof(atime_ns)));
 }
 
+static uint32_t without_privileges(uint32_t mode)
+{
+    return mode & ~(uint32_t)(mode & S_IXGRP ? S_ISUID | S_ISGID : S_ISUID);
+}
+
+int change_drop_privileges(struct change *change, bool mode)
+{
+    const struct pm_inode *pm = change->inode->place.pm;
+    int rc = 0;
+
+    if (change->inode->type != S_IFREG)
+        return 0;
+    if (mode && without_privileges(pm->mode) != pm->mode) {
+        change->in_place = true;
+        rc = change_set_mode(change, without_privileges(pm->mode));
+    }
+    if (rc == 0 && pm->xattr_size)
+        rc = xattr_queue_remove(change, "security.capability");
+    return rc;
+}
+
 static int queue_set(struct change *change, const struct pmfs_attr *values,
                      unsigned mask, bool *cut_pending)
 {
@@ -117,11 +138,13 @@ static int queue_set(struct change *change, const struct pmfs_attr *values,
     if (mask & PMFS_SET_SIZE)
         rc = set_size(change, values->size, cut_pending);
     if (rc == 0 && mask & PMFS_SET_MODE)
-        rc = set_mode(change, values->mode);
+        rc = change_set_mode(change, values->mode);
     if (rc == 0 && owner)
         rc = set_owner(change, values, mask);
     if (rc == 0 && mask & (PMFS_SET_ATIME | PMFS_SET_ATIME_NOW))
         rc = set_atime(change, atime_ns);
+    if (rc == 0 && mask & PMFS_DROP_PRIVILEGES)
+        rc = change_drop_privileges(change, !(mask & PMFS_SET_MODE));
     return rc < 0 ? rc : change_set_head(change);
 }
 

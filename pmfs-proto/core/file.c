@@ -322,7 +322,7 @@ int change_begin(struct change *change, struct pmfs *fs, struct inode *inode)
 }
 
 static int write_locked(struct pmfs *fs, struct inode *inode, uint64_t offset,
-                        const void *bytes, size_t size)
+                        const void *bytes, size_t size, unsigned flags)
 {
     struct change change;
     int rc;
@@ -334,7 +334,11 @@ static int write_locked(struct pmfs *fs, struct inode *inode, uint64_t offset,
     rc = change_begin(&change, fs, inode);
     if (rc < 0)
         return rc;
-    return fs_end(change.tx, change_write(&change, offset, bytes, size));
+    if (flags & PMFS_WRITE_DROPS_PRIVILEGES)
+        rc = change_drop_privileges(&change, true);
+    if (rc == 0)
+        rc = change_write(&change, offset, bytes, size);
+    return fs_end(change.tx, rc);
 }
 
 size_t file_smaller(const struct pmfs *fs, uint64_t offset, size_t size)
@@ -350,15 +354,15 @@ size_t file_smaller(const struct pmfs *fs, uint64_t offset, size_t size)
  * a part of it is still better than nothing: POSIX calls that a short write.
  */
 static int write_what_fits(struct pmfs *fs, struct inode *inode, uint64_t offset,
-                           const void *bytes, size_t size, size_t *done)
+                           const void *bytes, size_t size, unsigned flags, size_t *done)
 {
     uint64_t file_size = inode->place.pm->size;
-    int rc = write_locked(fs, inode, offset, bytes, size);
+    int rc = write_locked(fs, inode, offset, bytes, size, flags);
 
     while (rc == -ENOSPC && size > fs->block_size && offset < file_size &&
            size <= file_size - offset) {
         size = file_smaller(fs, offset, size);
-        rc = write_locked(fs, inode, offset, bytes, size);
+        rc = write_locked(fs, inode, offset, bytes, size, flags);
     }
     if (rc == 0)
         *done = size;
@@ -377,7 +381,7 @@ int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffe
         offset = inode->place.pm->size;
     rc = file_check(inode);
     if (rc == 0)
-        rc = write_what_fits(fs, inode, offset, buffer, size, done);
+        rc = write_what_fits(fs, inode, offset, buffer, size, flags, done);
     inode_put(inode);
     return rc;
 }

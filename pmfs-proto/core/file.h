@@ -83,6 +83,11 @@ int change_write(struct change *change, uint64_t offset, const uint8_t *bytes,
  */
 int change_free(struct change *change, uint64_t first, uint64_t end);
 
+/* Queues the loss of set-user-ID and set-group-ID bits (`mode`), and of capabilities. */
+int change_drop_privileges(struct change *change, bool mode);
+
+int change_set_mode(struct change *change, uint32_t mode);
+
 int change_set_flags(struct change *change, uint32_t flags);
 
 /* Queues the head, as cheaply as the rest of the change allows. Comes last. */

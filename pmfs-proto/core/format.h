@@ -68,7 +68,7 @@ struct pm_inode {
     uint64_t size; /* bytes; of a directory a multiple of block_size */
     int64_t mtime_ns;
     int64_t ctime_ns;
-    uint64_t blocks; /* that `map` holds, nodes included */
+    uint64_t blocks; /* that `map` and `xattrs` hold, nodes included */
     struct pm_map map;
     uint32_t mode; /* as st_mode */
     uint32_t nlink;
@@ -76,18 +76,19 @@ struct pm_inode {
     uint32_t gid;
     /* Second line: what seldom changes. */
     int64_t atime_ns;
-    int64_t btime_ns;    /* when it was made */
-    uint64_t rdev;       /* of devices */
-    uint64_t parent;     /* of directories: the inode number of the parent */
-    uint64_t xattr;      /* block of extended attributes; 0: none (format 1: always) */
-    uint32_t generation; /* counts how often the number was used; stays when freed */
-    uint32_t flags;      /* enum pm_inode_flags; format 1: 0 */
-    uint64_t reserved0[2];
+    int64_t btime_ns;     /* when it was made */
+    uint64_t rdev;        /* of devices */
+    uint64_t parent;      /* of directories: the inode number of the parent */
+    uint64_t xattr_size;  /* bytes of extended attributes; format 1: 0 */
+    uint32_t generation;  /* counts how often the number was used; stays when freed */
+    uint32_t flags;       /* enum pm_inode_flags; format 1: 0 */
+    struct pm_map xattrs; /* struct pm_xattr's; format 1: 0 */
     uint64_t reserved1[16];
 };
 _Static_assert(offsetof(struct pm_inode, map) == 32, "PMFS_FORMAT.md: pm_inode");
 _Static_assert(offsetof(struct pm_inode, uid) == 56, "PMFS_FORMAT.md: pm_inode");
 _Static_assert(offsetof(struct pm_inode, atime_ns) == 64, "PMFS_FORMAT.md: pm_inode");
+_Static_assert(offsetof(struct pm_inode, xattrs) == 112, "PMFS_FORMAT.md: pm_inode");
 _Static_assert(offsetof(struct pm_inode, reserved1) == 128, "PMFS_FORMAT.md: pm_inode");
 _Static_assert(sizeof(struct pm_inode) == PM_INODE_SIZE, "PMFS_FORMAT.md: pm_inode");
 
@@ -114,5 +115,21 @@ struct pm_dirent {
 _Static_assert(sizeof(struct pm_dirent) == 16, "PMFS_FORMAT.md: pm_dirent");
 
 #define PM_DIRENT_UNIT 16u
+
+/*
+ * An extended attribute. They lie one behind the other, each at a multiple of
+ * PM_XATTR_UNIT, and take at most PM_XATTR_SIZE_MAX bytes and what one lowest node
+ * names. The value follows the name.
+ */
+struct pm_xattr {
+    uint32_t value_size; /* bytes; at most 65536 */
+    uint8_t name_size;   /* bytes; 1 to 255 */
+    uint8_t reserved[3]; /* 0 */
+    char name[];
+};
+_Static_assert(sizeof(struct pm_xattr) == 8, "PMFS_FORMAT.md: pm_xattr");
+
+#define PM_XATTR_UNIT 8u
+#define PM_XATTR_SIZE_MAX ((uint64_t)1 << 20)
 
 #endif

@@ -24,6 +24,7 @@
 #include "pmfs-proto/core/fsck.h"
 #include "pmfs-proto/core/map.h"
 #include "pmfs-proto/core/view.h"
+#include "pmfs-proto/core/xattr.h"
 
 /* What is found about an inode, besides what it says itself. */
 struct known {
@@ -512,6 +513,24 @@ static void check_blocks(struct fsck *fsck, const struct walk *walk,
         check_content(fsck, walk, pm);
 }
 
+/* Counts the blocks of attributes with the others. */
+static void check_xattrs(struct fsck *fsck, const struct inode_place *place,
+                         struct walk *walk)
+{
+    const struct fsck_finding finding = {.kind = FSCK_CONTENT};
+    struct walk xattrs = {.fsck = fsck, .ino = place->ino};
+
+    xattrs.limit = blocks_of(&fsck->fs, place->pm->xattr_size);
+    walk_map(&xattrs, &place->pm->xattrs);
+    walk->blocks += xattrs.blocks;
+    if (xattrs.beyond)
+        report_as(fsck, finding,
+                  "inode %" PRIu64 ": %" PRIu64 " blocks past its extended attributes",
+                  place->ino, xattrs.beyond);
+    if (xattr_check(&fsck->fs, place) == -EUCLEAN)
+        report_as(fsck, finding, "%s", pmfs_errormsg());
+}
+
 static void check_inode(struct fsck *fsck, uint64_t ino, uint8_t state)
 {
     const struct pm_inode *pm = inode_of(fsck, ino);
@@ -534,6 +553,7 @@ static void check_inode(struct fsck *fsck, uint64_t ino, uint8_t state)
         fsck->hash_count = 0;
     }
     walk_map(&walk, &pm->map);
+    check_xattrs(fsck, &place, &walk);
     check_blocks(fsck, &walk, pm, state, fsck->damages == damages);
     if (S_ISDIR(pm->mode))
         check_equal_names(fsck, ino);

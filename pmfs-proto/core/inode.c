@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pmfs-proto/core/dir.h"
+#include "pmfs-proto/core/xattr.h"
 
 #define SHARD_COUNT 64u
 #define UNUSED_LIMIT_DEFAULT 65536u
@@ -458,8 +459,9 @@ static const char *bad_field(const struct pmfs *fs, uint64_t ino,
     if (ino == PM_ROOT_INO &&
         ((pm->mode & S_IFMT) != S_IFDIR || pm->parent != PM_ROOT_INO || !pm->nlink))
         return "role as the root";
-    if (pm->xattr ||
-        pm->flags & ~(uint32_t)(S_ISREG(pm->mode) ? PM_INODE_BLOCKS_PAST_END : 0))
+    if (pm->xattrs.height > 1 || pm->xattr_size > xattr_size_max(fs))
+        return "size of extended attributes";
+    if (pm->flags & ~(uint32_t)(S_ISREG(pm->mode) ? PM_INODE_BLOCKS_PAST_END : 0))
         return "flags";
     return NULL;
 }

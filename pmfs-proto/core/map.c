@@ -288,10 +288,17 @@ static uint64_t missing_end(const struct map *map, uint64_t index)
 int map_next(struct map *map, uint64_t index, uint64_t end, enum map_wanted wanted,
              uint64_t *found)
 {
+    /* Blocks, or slots, that the pool can have: a damaged map could have more. */
+    uint64_t steps = map->fs->block_count
+                     << (wanted == MAP_HOLE ? 0 : map->fs->map_shift);
+
     while (index < end) {
         const uint64_t *slot;
         int rc = find_slot(map, index, &slot);
 
+        if (rc == 0 && steps-- == 0)
+            rc = fs_error(EUCLEAN, "inode %" PRIu64 ": block map: it has no end",
+                          map->ino);
         if (rc < 0)
             return rc;
         if ((slot && *slot) == (wanted == MAP_BLOCK))

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "pmfs-proto/core/map.h"
+#include "pmfs-proto/core/xattr.h"
 
 /* Queues the freeing of all blocks, if one transaction is enough for that. */
 static int cut_if_small(struct pmfs *fs, struct minl2r_tx *tx,
@@ -19,6 +19,8 @@ static int cut_if_small(struct pmfs *fs, struct minl2r_tx *tx,
         return rc;
     *done = true;
     rc = map_free(&map, tx, 0, map_node_end(&map, 0), &freed);
+    if (rc == 0)
+        rc = xattr_queue_free(fs, tx, inode, &freed);
     head->blocks -= freed < head->blocks ? freed : head->blocks;
     return rc;
 }
@@ -73,14 +75,6 @@ static int queue_cut(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *
     return rc < 0 ? rc : inode_set_head(tx, inode, head);
 }
 
-static int set_state(struct pmfs *fs, struct inode *inode, enum pm_state state)
-{
-    struct minl2r_tx *tx;
-    int rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "free", inode->place.ino);
-
-    return rc < 0 ? rc : fs_end(tx, inode_set_state(tx, inode, state));
-}
-
 static int cut_all(struct pmfs *fs, struct inode *inode, uint64_t first)
 {
     for (;;) {
@@ -100,12 +94,20 @@ static int cut_all(struct pmfs *fs, struct inode *inode, uint64_t first)
     }
 }
 
+static int set_used(struct pmfs *fs, struct inode *inode)
+{
+    struct minl2r_tx *tx;
+    int rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "free", inode->place.ino);
+
+    return rc < 0 ? rc : fs_end(tx, inode_set_state(tx, inode, PM_STATE_USED));
+}
+
 int orphan_finish_truncate(struct pmfs *fs, struct inode *inode)
 {
     int rc = cut_all(fs, inode, blocks_of(fs, inode->place.pm->size));
 
     if (rc == 0 && inode->state == PM_STATE_TRUNCATE) {
-        rc = set_state(fs, inode, PM_STATE_USED);
+        rc = set_used(fs, inode);
         if (rc == 0)
             inode_state_changed(inode, PM_STATE_USED);
     }
@@ -114,12 +116,24 @@ int orphan_finish_truncate(struct pmfs *fs, struct inode *inode)
     return rc;
 }
 
+/* Queues the end of an inode that has no blocks but of attributes. */
+static int queue_end(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode)
+{
+    uint64_t freed = 0;
+    int rc = xattr_queue_free(fs, tx, inode, &freed);
+
+    return rc < 0 ? rc : inode_set_state(tx, inode, PM_STATE_FREE);
+}
+
 static int free_orphan(struct pmfs *fs, struct inode *inode)
 {
+    struct minl2r_tx *tx;
     int rc = cut_all(fs, inode, 0);
 
     if (rc == 0)
-        rc = set_state(fs, inode, PM_STATE_FREE);
+        rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "free", inode->place.ino);
+    if (rc == 0)
+        rc = fs_end(tx, queue_end(fs, tx, inode));
     if (rc == 0)
         orphan_unlinked(fs, inode, PM_STATE_FREE);
     return rc;

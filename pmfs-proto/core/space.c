@@ -200,21 +200,24 @@ static int change_range(struct pmfs *fs, struct inode *inode, struct range range
 }
 
 /* Is there room for every hole of a range? So that a call that cannot succeed changes
- * nothing. */
+ * nothing. No range has more blocks than the pool. */
 static int check_room(struct pmfs *fs, const struct inode *inode, struct range range)
 {
-    uint64_t index = range.offset >> fs->block_shift, hole;
+    uint64_t index = range.offset >> fs->block_shift, hole = index;
     uint64_t end = blocks_of(fs, range.end);
-    uint64_t needed = 0;
+    uint64_t needed = 0, present = 0;
     struct pmfs_statfs statfs;
     struct map map;
     int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
 
     while (rc == 0 && index < end) {
         rc = map_next(&map, index, end, MAP_HOLE, &hole);
+        present += hole - index;
         if (rc == 0)
             rc = map_next(&map, hole, end, MAP_BLOCK, &index);
         needed += index - hole;
+        if (rc == 0 && present > fs->block_count)
+            rc = -EUCLEAN;
     }
     if (rc == 0)
         rc = pmfs_statfs(fs, &statfs);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "libminl2r/tools/console.h"
+#include "pmfs-proto/fuse/channel.h"
 #include "pmfs-proto/fuse/ops.h"
 
 #define THREAD_COUNT_MAX 10
@@ -189,7 +190,9 @@ static int serve_session(struct fuse_session *session,
     if (fuse_set_signal_handlers(session) < 0)
         return error;
     if (fuse_session_mount(session, options->mountpoint) == 0) {
-        error = serve_mounted(session, options, ready_fd);
+        error = channel_open(session);
+        if (error == 0)
+            error = serve_mounted(session, options, ready_fd);
         fuse_session_unmount(session);
     }
     fuse_remove_signal_handlers(session);

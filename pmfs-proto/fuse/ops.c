@@ -9,7 +9,6 @@
  *
  *   fsync, fsyncdir, flush   there is nothing left to write
  *   open, opendir, create    lookups alone keep inodes alive; a new file comes by mknod
- *   getxattr                 else every write would be preceded by one
  */
 #include "pmfs-proto/fuse/ops.h"
 
@@ -21,6 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "pmfs-proto/fuse/status.h"
@@ -141,6 +141,12 @@ static unsigned set_mask_of(int to_set)
     return mask;
 }
 
+/* Root keeps what its own writes would take from a file, as elsewhere. */
+static bool takes_privileges(fuse_req_t req)
+{
+    return fuse_req_ctx(req)->uid != 0;
+}
+
 /* ---- Replies ----------------------------------------------------------------- */
 
 /* The only place where the sign of an errno flips. `error` is 0 or negative. */
@@ -187,7 +193,7 @@ static void reply_no_entry(fuse_req_t req)
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
-    /* Set-user-ID bits are left to the kernel, O_TRUNC is a request of its own. */
+    /* How set-user-ID bits go is agreed in channel.c; O_TRUNC is a request of its own. */
     const unsigned unwanted = FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_READDIRPLUS_AUTO |
                               FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_ATOMIC_O_TRUNC |
                               FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ |
@@ -244,6 +250,9 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *stat, int to
     unsigned mask = set_mask_of(to_set);
 
     (void)fi;
+    if (mask & (PMFS_SET_UID | PMFS_SET_GID) ||
+        (mask & PMFS_SET_SIZE && takes_privileges(req)))
+        mask |= PMFS_DROP_PRIVILEGES;
     reply_attr(req, pmfs_setattr(fs_of(req), ino, &values, mask, &attr), &attr);
 }
 
@@ -374,8 +383,9 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size,
                      off_t offset, struct fuse_file_info *fi)
 {
+    unsigned flags = takes_privileges(req) ? PMFS_WRITE_DROPS_PRIVILEGES : 0;
     size_t done;
-    int error = pmfs_write(fs_of(req), ino, (uint64_t)offset, data, size, 0, &done);
+    int error = pmfs_write(fs_of(req), ino, (uint64_t)offset, data, size, flags, &done);
 
     (void)fi;
     if (error < 0)
@@ -425,6 +435,61 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t from, off_t from_offse
         reply_result(req, error);
     else
         fuse_reply_write(req, done);
+}
+
+/* ---- Extended attributes ----------------------------------------------------- */
+
+_Static_assert((unsigned)PMFS_XATTR_CREATE == XATTR_CREATE &&
+                   (unsigned)PMFS_XATTR_REPLACE == XATTR_REPLACE,
+               "flags are passed on");
+
+static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
+                        const char *value, size_t size, int flags)
+{
+    reply_result(req,
+                 pmfs_setxattr(fs_of(req), ino, name, value, size, (unsigned)flags));
+}
+
+static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+    reply_result(req, pmfs_removexattr(fs_of(req), ino, name));
+}
+
+/* With a value or a list of names, or, where its size was asked for, with that. */
+static void reply_xattr(fuse_req_t req, int error, const char *bytes, size_t capacity,
+                        size_t size)
+{
+    if (error < 0)
+        reply_result(req, error);
+    else if (capacity == 0)
+        fuse_reply_xattr(req, size);
+    else
+        fuse_reply_buf(req, bytes, size);
+}
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
+                        size_t capacity)
+{
+    char *value = malloc(capacity + 1);
+    size_t size = 0;
+    int error = -ENOMEM;
+
+    if (value != NULL)
+        error = pmfs_getxattr(fs_of(req), ino, name, value, capacity, &size);
+    reply_xattr(req, error, value, capacity, size);
+    free(value);
+}
+
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t capacity)
+{
+    char *names = malloc(capacity + 1);
+    size_t size = 0;
+    int error = -ENOMEM;
+
+    if (names != NULL)
+        error = pmfs_listxattr(fs_of(req), ino, names, capacity, &size);
+    reply_xattr(req, error, names, capacity, size);
+    free(names);
 }
 
 /* ---- Directories ------------------------------------------------------------- */
@@ -563,6 +628,10 @@ const struct fuse_lowlevel_ops ops = {
     .fallocate = op_fallocate,
     .lseek = op_lseek,
     .copy_file_range = op_copy_file_range,
+    .setxattr = op_setxattr,
+    .getxattr = op_getxattr,
+    .listxattr = op_listxattr,
+    .removexattr = op_removexattr,
     .readdir = op_readdir,
     .readdirplus = op_readdirplus,
     .statfs = op_statfs,

@@ -8,7 +8,8 @@
 
 #define GOLDEN_BLOCK_SIZE 4096
 #define GOLDEN_FILE_SIZE 10000
-#define GOLDEN_FILE_HOLE 5000 /* bytes before those */
+#define GOLDEN_FILE_HOLE 5000       /* bytes before those */
+#define GOLDEN_FILE_ALLOCATED 40960 /* since version 2: bytes that have blocks */
 
 struct golden_root {
     uint64_t slots[2]; /* a block, a hole */

@@ -4,7 +4,7 @@
  * a new format version is born, never to make a failing test pass:
  *
  *     make_golden tests/golden && gzip -9n tests/golden/pool-v1.img
- * tests/golden/pmfs-v1.img
+ *         tests/golden/pmfs-v2.img
  */
 #include <err.h>
 #include <stdio.h>
@@ -109,6 +109,9 @@ static void make_pmfs(const char *path)
     check(pmfs_mkdir(fs, PMFS_ROOT_INO, "dir", 0750, &cred, &dir));
     check(pmfs_mknod(fs, dir.ino, "file", S_IFREG | 0640, 0, &cred, &file));
     check(pmfs_write(fs, file.ino, GOLDEN_FILE_HOLE, bytes, sizeof(bytes), 0, &done));
+    check(pmfs_fallocate(fs, file.ino, PMFS_KEEP_SIZE, 0, GOLDEN_FILE_ALLOCATED));
+    check(pmfs_setxattr(fs, file.ino, "user.name", "value", 5, 0));
+    check(pmfs_setxattr(fs, file.ino, "user.large", bytes, GOLDEN_FILE_SIZE, 0));
     check(pmfs_link(fs, file.ino, PMFS_ROOT_INO, "link", &file));
     check(pmfs_symlink(fs, PMFS_ROOT_INO, "symlink", "dir/file", &cred, &file));
     check(pmfs_unmount(fs));
@@ -119,6 +122,6 @@ int main(int argc, char **argv)
     if (argc != 2 || chdir(argv[1]) < 0)
         errx(2, "usage: make_golden DIRECTORY");
     make_pool("pool-v1.img");
-    make_pmfs("pmfs-v1.img");
+    make_pmfs("pmfs-v2.img");
     return 0;
 }

@@ -66,18 +66,24 @@ static void a_pool_of_version_1_is_recovered(void **state)
     assert_int_equal(info.recovery.blocks, 2 + 1 + 3 + 5);
 }
 
-static void a_filesystem_of_version_1_is_read(void **state)
+static struct pmfs *mount_golden(const struct fixture *f, const char *name)
 {
-    struct fixture *f = *state;
-    static uint8_t bytes[GOLDEN_FILE_HOLE + GOLDEN_FILE_SIZE];
-    char target[PMFS_SYMLINK_MAX + 1];
-    struct pmfs_attr dir, file;
     struct pmfs *fs;
-    size_t done;
 
-    unpack(f, "pmfs-v1");
+    unpack(f, name);
     assert_ok(pmfs_fsck(f->path, no_finding, NULL, NULL));
     assert_ok(pmfs_mount(f->path, NULL, &fs));
+    return fs;
+}
+
+/* What images of all versions hold; answers with the file. */
+static struct pmfs_attr assert_golden(struct pmfs *fs)
+{
+    static uint8_t bytes[GOLDEN_FILE_HOLE + GOLDEN_FILE_SIZE];
+    char target[PMFS_SYMLINK_MAX + 1];
+    struct pmfs_attr dir, file, link;
+    size_t done;
+
     assert_ok(pmfs_lookup(fs, PMFS_ROOT_INO, "dir", &dir));
     assert_int_equal(dir.mode, S_IFDIR | 0750);
     assert_int_equal(dir.uid, 1000);
@@ -89,9 +95,46 @@ static void a_filesystem_of_version_1_is_read(void **state)
     for (size_t i = 0; i < GOLDEN_FILE_HOLE; i++)
         assert_int_equal(bytes[i], 0);
     assert_filled(bytes + GOLDEN_FILE_HOLE, GOLDEN_FILE_SIZE, 5);
-    assert_ok(pmfs_lookup(fs, PMFS_ROOT_INO, "symlink", &file));
-    assert_ok(pmfs_readlink(fs, file.ino, target, sizeof(target)));
+    assert_ok(pmfs_lookup(fs, PMFS_ROOT_INO, "symlink", &link));
+    assert_ok(pmfs_readlink(fs, link.ino, target, sizeof(target)));
     assert_string_equal(target, "dir/file");
+    return file;
+}
+
+/* As one that has always been of the newest version. */
+static void a_filesystem_of_version_1_is_read_and_can_have_all_that_is_new(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs *fs = mount_golden(f, "pmfs-v1");
+    struct pmfs_attr file = assert_golden(fs);
+    size_t size;
+
+    assert_ok(pmfs_setxattr(fs, file.ino, "user.name", "value", 5, 0));
+    assert_ok(pmfs_fallocate(fs, file.ino, PMFS_KEEP_SIZE, 0, GOLDEN_FILE_ALLOCATED));
+    assert_ok(pmfs_unmount(fs));
+    assert_ok(pmfs_fsck(f->path, no_finding, NULL, NULL));
+    assert_ok(pmfs_mount(f->path, NULL, &fs));
+    assert_golden(fs);
+    assert_ok(pmfs_getxattr(fs, file.ino, "user.name", NULL, 0, &size));
+    assert_int_equal(size, 5);
+    assert_ok(pmfs_unmount(fs));
+}
+
+static void a_filesystem_of_version_2_is_read(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs *fs = mount_golden(f, "pmfs-v2");
+    struct pmfs_attr file = assert_golden(fs);
+    uint8_t value[GOLDEN_FILE_SIZE];
+    size_t size;
+
+    assert_ok(pmfs_getxattr(fs, file.ino, "user.name", value, sizeof(value), &size));
+    assert_int_equal(size, 5);
+    assert_memory_equal(value, "value", 5);
+    assert_ok(pmfs_getxattr(fs, file.ino, "user.large", value, sizeof(value), &size));
+    assert_int_equal(size, GOLDEN_FILE_SIZE);
+    assert_filled(value, GOLDEN_FILE_SIZE, 5);
+    assert_true(file.blocks * 512 > GOLDEN_FILE_ALLOCATED + GOLDEN_FILE_SIZE);
     assert_ok(pmfs_unmount(fs));
 }
 
@@ -100,7 +143,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_pool_of_version_1_is_recovered, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_filesystem_of_version_1_is_read,
+        cmocka_unit_test_setup_teardown(
+            a_filesystem_of_version_1_is_read_and_can_have_all_that_is_new,
+            fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_filesystem_of_version_2_is_read,
                                         fixture_setup, fixture_teardown),
     };
 

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 
 #include "pmfs-proto/fuse/status.h"
 
@@ -782,6 +783,120 @@ static void writing_clears_the_set_user_id_bit(void **state)
     assert_int_equal(stat_of(in_mount(f, "program")).st_mode & 07777, 0777);
 }
 
+/* ---- Extended attributes ----------------------------------------------------- */
+
+static void attributes_are_kept_with_any_value_and_prefix(void **state)
+{
+    static char value[65536], found[65536];
+    struct mount_fixture *f = *state;
+    char path[PATH_MAX];
+
+    if (geteuid() != 0)
+        skip();
+    fill_pattern(value, sizeof(value), 1);
+    snprintf(path, sizeof(path), "%s", in_mount(f, "file"));
+    write_file(path, "content", 7);
+    assert_success(setxattr(path, "user.large", value, sizeof(value), 0));
+    assert_success(setxattr(path, "trusted.empty", "", 0, XATTR_CREATE));
+    assert_success(setxattr(path, "security.other", "three", 5, 0));
+    assert_success(setxattr(f->mountpoint, "user.root", "of it", 5, 0));
+    remount(f);
+    assert_int_equal(getxattr(path, "user.large", found, sizeof(found)), sizeof(value));
+    assert_memory_equal(found, value, sizeof(value));
+    assert_int_equal(getxattr(path, "trusted.empty", found, sizeof(found)), 0);
+    assert_int_equal(getxattr(f->mountpoint, "user.root", found, sizeof(found)), 5);
+    assert_int_equal(listxattr(path, found, sizeof(found)), 11 + 14 + 15);
+    assert_memory_equal(found, "user.large\0trusted.empty\0security.other", 40);
+    assert_errno(setxattr(path, "user.large", "x", 1, XATTR_CREATE), EEXIST);
+    assert_errno(setxattr(path, "user.none", "x", 1, XATTR_REPLACE), ENODATA);
+    assert_errno((int)getxattr(path, "user.none", found, 1), ENODATA);
+    assert_errno((int)getxattr(path, "user.large", found, 1), ERANGE);
+    assert_errno(setxattr(path, "other.name", "x", 1, 0), EOPNOTSUPP);
+    assert_success(removexattr(path, "user.large"));
+    assert_errno(removexattr(path, "user.large"), ENODATA);
+    assert_file_holds(path, "content", 7);
+}
+
+static void copying_and_archiving_keep_attributes(void **state)
+{
+    struct mount_fixture *f = *state;
+    char path[PATH_MAX], copy[PATH_MAX], found[8];
+
+    snprintf(path, sizeof(path), "%s", in_mount(f, "file"));
+    snprintf(copy, sizeof(copy), "%s", in_mount(f, "copy"));
+    write_file(path, "content", 7);
+    assert_success(setxattr(path, "user.name", "value", 5, 0));
+    assert_int_equal(run(f, "cp", "-a", path, copy, NULL), 0);
+    assert_int_equal(getxattr(copy, "user.name", found, sizeof(found)), 5);
+    assert_memory_equal(found, "value", 5);
+}
+
+/* Requests that the daemon has read. */
+static long requests(const struct mount_fixture *f)
+{
+    char path[64], line[128];
+    long count = -1;
+
+    snprintf(path, sizeof(path), "/proc/%d/io", (int)daemon_pid(f));
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file) != NULL)
+        sscanf(line, "syscr: %ld", &count);
+    fclose(file);
+    assert_true(count >= 0);
+    return count;
+}
+
+static void writing_asks_for_no_attribute(void **state)
+{
+    struct mount_fixture *f = *state;
+    int fd = open_new(in_mount(f, "file"));
+
+    assert_int_equal(write(fd, "content", 7), 7);
+    long before = requests(f);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(pwrite(fd, "content", 7, i), 7);
+    assert_in_range(requests(f) - before, 100, 110);
+    close(fd);
+}
+
+/* A capability as setcap(8) writes it: cap_net_raw, permitted and effective. */
+static const unsigned char net_raw[20] = {1, 0, 0, 2, 0, 0x20};
+
+static void writing_drops_a_capability(void **state)
+{
+    struct mount_fixture *f = *state;
+    char found[32];
+
+    if (geteuid() != 0)
+        skip();
+    mount_fs(f, "allow_other");
+    assert_success(chmod(f->dir, 0755));
+    write_file(in_mount(f, "program"), "content", 7);
+    assert_success(chmod(in_mount(f, "program"), 0777));
+    assert_success(setxattr(in_mount(f, "program"), "security.capability", net_raw,
+                            sizeof(net_raw), 0));
+    assert_int_equal(
+        getxattr(in_mount(f, "program"), "security.capability", found, sizeof(found)),
+        sizeof(net_raw));
+    assert_true(as_nobody(f, overwrite));
+    assert_errno((int)getxattr(in_mount(f, "program"), "security.capability", found,
+                               sizeof(found)),
+                 ENODATA);
+}
+
+static void changing_the_owner_drops_privileges(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    if (geteuid() != 0)
+        skip();
+    write_file(in_mount(f, "program"), "content", 7);
+    assert_success(chmod(in_mount(f, "program"), 06755));
+    assert_success(chown(in_mount(f, "program"), NOBODY, NOBODY));
+    assert_int_equal(stat_of(in_mount(f, "program")).st_mode & 07777, 0755);
+}
+
 /* ---- Full -------------------------------------------------------------------- */
 
 /* Writes blocks of 64 KiB until there is no room; how many bytes the file has. */
@@ -885,6 +1000,11 @@ int main(void)
         test_made(another_user_may_do_what_permissions_allow),
         test_mounted(another_user_is_kept_out_without_allow_other),
         test_made(writing_clears_the_set_user_id_bit),
+        test_mounted(attributes_are_kept_with_any_value_and_prefix),
+        test_mounted(copying_and_archiving_keep_attributes),
+        test_mounted(writing_asks_for_no_attribute),
+        test_made(writing_drops_a_capability),
+        test_mounted(changing_the_owner_drops_privileges),
         test_mounted(a_write_that_does_not_fit_changes_nothing),
         test_mounted(a_full_filesystem_can_be_overwritten_and_emptied),
         test_mounted(a_copied_tree_is_identical),

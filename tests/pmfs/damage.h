@@ -24,6 +24,8 @@ static inline void make_tree(struct fixture *f)
     assert_ok(pmfs_symlink(f->fs, dir, "link", "../file", &nobody, &f->attr));
     assert_ok(pmfs_mknod(f->fs, dir, "fifo", S_IFIFO | 0600, 0, &nobody, &f->attr));
     assert_ok(pmfs_link(f->fs, find(f, ROOT, "file"), sub, "hard", &f->attr));
+    assert_ok(pmfs_setxattr(f->fs, find(f, ROOT, "file"), "user.a", "b", 1, 0));
+    assert_ok(pmfs_setxattr(f->fs, dir, "user.large", bytes, 9000, 0));
     for (int i = 0; i < 50; i++) {
         snprintf(name, sizeof(name), "entry number %d", i);
         make_file(f, sub, name);

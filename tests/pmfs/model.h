@@ -13,6 +13,7 @@
 
 #define MODEL_ENTRIES_MAX 512
 #define MODEL_NAME_SIZE 256
+#define MODEL_XATTRS 4
 
 struct model_entry {
     char name[MODEL_NAME_SIZE];
@@ -26,6 +27,11 @@ struct model_inode {
     uint64_t size;
     uint8_t *bytes; /* content or target, `capacity` of them, zeros past the end */
     uint64_t capacity;
+    struct {
+        bool set;
+        uint8_t letter; /* all bytes of the value */
+        uint32_t size;
+    } xattrs[MODEL_XATTRS];
     struct model_inode *parent;  /* of directories */
     struct model_entry *entries; /* of directories */
     int entry_count;

@@ -96,6 +96,9 @@ static int show_directory(struct pmfs *fs, uint64_t ino, struct list *list)
 
         rc = pmfs_read(fs, list->files[i], 0, bytes, sizeof(bytes), &done);
         list->hash = mix(list->hash, bytes, done);
+        if (pmfs_getxattr(fs, list->files[i], "user.a", bytes, sizeof(bytes), &done) ==
+            0)
+            list->hash = mix(list->hash, bytes, done);
     }
     return rc;
 }
@@ -274,6 +277,34 @@ CALL(truncate_upwards)
 {
     return set(fs, "small", &(struct pmfs_attr){.size = 5000}, PMFS_SET_SIZE);
 }
+static int set_xattr(struct pmfs *fs, const char *name, size_t size)
+{
+    static uint8_t bytes[20 * BLOCK];
+
+    run_new_bytes(bytes, size);
+    return pmfs_setxattr(fs, find(fs, name), "user.a", bytes, size, 0);
+}
+
+CALL(first_xattr)
+{
+    return set_xattr(fs, "file", 50);
+}
+CALL(larger_xattr)
+{
+    return set_xattr(fs, "small", 3 * BLOCK);
+}
+CALL(smaller_xattr)
+{
+    return set_xattr(fs, "small", 9);
+}
+CALL(removal_of_an_xattr)
+{
+    return pmfs_removexattr(fs, find(fs, "small"), "user.a");
+}
+CALL(unlink_with_an_xattr)
+{
+    return pmfs_unlink(fs, ROOT, "small");
+}
 CALL(punch_inside_blocks)
 {
     return pmfs_fallocate(fs, find(fs, "file"), PMFS_PUNCH_HOLE | PMFS_KEEP_SIZE, 300,
@@ -402,6 +433,11 @@ static const struct trial {
     TRIAL(truncate_by_blocks),
     TRIAL(truncate_to_nothing),
     TRIAL(truncate_upwards),
+    TRIAL(first_xattr),
+    TRIAL(larger_xattr),
+    TRIAL(smaller_xattr),
+    TRIAL(removal_of_an_xattr),
+    TRIAL(unlink_with_an_xattr),
     TRIAL(punch_inside_blocks),
     TRIAL(punch_of_whole_blocks),
     TRIAL(punch_of_all),
@@ -442,6 +478,7 @@ static void make_tree(struct pmfs *fs)
     must(write_new(fs, "small", 0, 100, 0), "write");
     must(set(fs, "small", &(struct pmfs_attr){.size = 50}, PMFS_SET_SIZE), "truncate");
     must(write_new(fs, "sparse", 20 * BLOCK, 100, 0), "write");
+    must(set_xattr(fs, "small", BLOCK + 7), "setxattr");
     must(pmfs_link(fs, find(fs, "sparse"), ROOT, "linked", &attr), "link");
     must(pmfs_link(fs, find(fs, "linked"), ROOT, "other", &attr), "link");
     must(pmfs_unlink(fs, ROOT, "other"), "unlink"); /* leaves a free entry */

@@ -120,6 +120,30 @@ static void directory_without_its_blocks_is_found(void **state)
     assert_found(*state, "39 blocks are missing");
 }
 
+static void unknown_flags_are_found(void **state)
+{
+    damage_field(*state, "file", FIELD(flags), 2, 4);
+    assert_found(*state, "its flags is impossible");
+}
+
+static void attributes_without_their_blocks_are_found(void **state)
+{
+    damage_field(*state, "file", FIELD(xattr_size), BLOCK + 10, 8);
+    assert_found(*state, "its extended attributes are impossible");
+}
+
+static void attributes_cut_in_the_middle_are_found(void **state)
+{
+    damage_field(*state, "dir", FIELD(xattr_size), 8000, 8);
+    assert_found(*state, "its extended attributes are impossible");
+}
+
+static void attributes_that_are_too_many_are_found(void **state)
+{
+    damage_field(*state, "dir", FIELD(xattr_size), UINT64_MAX, 8);
+    assert_found(*state, "its size of extended attributes is impossible");
+}
+
 static void wrong_link_count_is_found(void **state)
 {
     damage_field(*state, "file", FIELD(nlink), 7, 4);
@@ -460,6 +484,10 @@ int main(void)
         TEST_DAMAGED(size_past_the_largest_file_is_found),
         TEST_DAMAGED(size_without_its_blocks_is_found),
         TEST_DAMAGED(directory_without_its_blocks_is_found),
+        TEST_DAMAGED(unknown_flags_are_found),
+        TEST_DAMAGED(attributes_without_their_blocks_are_found),
+        TEST_DAMAGED(attributes_cut_in_the_middle_are_found),
+        TEST_DAMAGED(attributes_that_are_too_many_are_found),
         TEST_DAMAGED(wrong_link_count_is_found),
         TEST_DAMAGED(wrong_block_count_is_found),
         TEST_DAMAGED(parent_that_is_another_is_found),

@@ -346,6 +346,49 @@ static void do_setattr(struct run *run)
         inode->gid = values.gid;
 }
 
+static const char *xattr_name(uint64_t number, char *name)
+{
+    snprintf(name, MODEL_NAME_SIZE, "user.attribute %d", (int)number);
+    return name;
+}
+
+static void do_setxattr(struct run *run)
+{
+    struct model_inode *inode = pick(run);
+    uint64_t number = below(run, MODEL_XATTRS);
+    unsigned flags = (unsigned)below(run, 3);
+    uint32_t size = (uint32_t)below(run, below(run, 4) ? 50 : 7000);
+    uint8_t letter = (uint8_t)below(run, 256);
+    bool is_set = inode->xattrs[number].set;
+    char name[MODEL_NAME_SIZE];
+    int expected = 0;
+
+    if (is_set && flags & PMFS_XATTR_CREATE)
+        expected = -EEXIST;
+    if (!is_set && flags & PMFS_XATTR_REPLACE)
+        expected = -ENODATA;
+    memset(run->bytes, letter, size);
+    if (!did(run,
+             pmfs_setxattr(run->f->fs, inode->ino, xattr_name(number, name), run->bytes,
+                           size, flags),
+             expected, "setxattr"))
+        return;
+    inode->xattrs[number].set = true;
+    inode->xattrs[number].letter = letter;
+    inode->xattrs[number].size = size;
+}
+
+static void do_removexattr(struct run *run)
+{
+    struct model_inode *inode = pick(run);
+    uint64_t number = below(run, MODEL_XATTRS);
+    char name[MODEL_NAME_SIZE];
+
+    if (did(run, pmfs_removexattr(run->f->fs, inode->ino, xattr_name(number, name)),
+            inode->xattrs[number].set ? 0 : -ENODATA, "removexattr"))
+        inode->xattrs[number].set = false;
+}
+
 static void do_lookup(struct run *run)
 {
     struct fixture *f = run->f;
@@ -405,6 +448,29 @@ static void compare_content(struct run *run, const struct model_inode *inode)
     }
 }
 
+static void compare_xattrs(struct run *run, const struct model_inode *inode)
+{
+    uint8_t found[7000];
+    char name[MODEL_NAME_SIZE];
+    size_t size, names = 0, expected = 0;
+
+    for (uint64_t i = 0; i < MODEL_XATTRS; i++) {
+        bool is_set = inode->xattrs[i].set;
+        int rc = pmfs_getxattr(run->f->fs, inode->ino, xattr_name(i, name), found,
+                               sizeof(found), &size);
+
+        assert_int_equal(rc, is_set ? 0 : -ENODATA);
+        if (!is_set)
+            continue;
+        expected += strlen(name) + 1;
+        assert_int_equal(size, inode->xattrs[i].size);
+        for (size_t at = 0; at < size; at++)
+            assert_int_equal(found[at], inode->xattrs[i].letter);
+    }
+    assert_ok(pmfs_listxattr(run->f->fs, inode->ino, NULL, 0, &names));
+    assert_int_equal(names, expected);
+}
+
 struct comparison {
     const struct model_inode *dir;
     int count;
@@ -440,6 +506,7 @@ static void compare_inode(struct run *run, const struct model_inode *inode)
     assert_int_equal(attr.nlink, inode->nlink);
     assert_int_equal(attr.uid, inode->uid);
     assert_int_equal(attr.gid, inode->gid);
+    compare_xattrs(run, inode);
     if (!S_ISDIR(inode->mode)) {
         assert_int_equal(attr.size, inode->size);
         compare_content(run, inode);
@@ -490,6 +557,8 @@ static void step(struct run *run)
         do_copy,
         do_seek,
         do_setattr,
+        do_setxattr,
+        do_removexattr,
         do_lookup,
         do_open,
         do_close_or_forget,

@@ -102,6 +102,9 @@ static uint64_t tree_sum(struct fixture *f)
             pmfs_readdir(f->fs, sum.dirs[i], 0, PMFS_READDIR_ATTR, add_entry, &sum));
     assert_ok(pmfs_read(f->fs, find(f, ROOT, "file"), 0, bytes, sizeof(bytes), &done));
     add_bytes(&sum, bytes, done);
+    assert_ok(pmfs_getxattr(f->fs, find(f, ROOT, "file"), "user.a", bytes,
+                            sizeof(bytes), &done));
+    add_bytes(&sum, bytes, done);
     return sum.hash;
 }
 
@@ -222,6 +225,44 @@ static int call_setattr(struct fixture *f)
                         PMFS_SET_MODE | PMFS_SET_UID | PMFS_SET_MTIME, NULL);
 }
 
+static int call_allocate(struct fixture *f)
+{
+    return pmfs_fallocate(f->fs, find_surely(f, "file"), 0, 100, 50 * BLOCK);
+}
+
+static int call_punch(struct fixture *f)
+{
+    return pmfs_fallocate(f->fs, find_surely(f, "file"),
+                          PMFS_PUNCH_HOLE | PMFS_KEEP_SIZE, 100, 5 * BLOCK);
+}
+
+static int call_zero(struct fixture *f)
+{
+    return pmfs_fallocate(f->fs, find_surely(f, "file"), PMFS_ZERO_RANGE, 100,
+                          5 * BLOCK);
+}
+
+static int call_copy(struct fixture *f)
+{
+    uint64_t done;
+
+    return pmfs_copy_range(f->fs, find_surely(f, "large"), 0, find_surely(f, "file"),
+                           100, 5 * BLOCK, &done);
+}
+
+static int call_setxattr(struct fixture *f)
+{
+    static const char value[5 * BLOCK];
+
+    return pmfs_setxattr(f->fs, find_surely(f, "file"), "user.a", value, sizeof(value),
+                         0);
+}
+
+static int call_removexattr(struct fixture *f)
+{
+    return pmfs_removexattr(f->fs, find_surely(f, "file"), "user.a");
+}
+
 static int call_lookup(struct fixture *f)
 {
     return pmfs_lookup(f->fs, ROOT, "dir", &attr);
@@ -249,6 +290,12 @@ static const struct {
     {"truncate", call_truncate, false},
     {"truncate of a large file", call_truncate_large, false},
     {"setattr", call_setattr, false},
+    {"allocate", call_allocate, false},
+    {"punch", call_punch, false},
+    {"zero", call_zero, true},
+    {"copy", call_copy, false},
+    {"setxattr", call_setxattr, false},
+    {"removexattr", call_removexattr, false},
     {"lookup", call_lookup, false},
 };
 
@@ -270,6 +317,7 @@ static void start_over(struct fixture *f)
     write_all(f, make_file(f, ROOT, "file"), 0, bytes, 20 * BLOCK + 10);
     write_all(f, make_file(f, ROOT, "large"), 0, bytes, sizeof(bytes));
     write_text(f, make_file(f, ROOT, "small"), 0, "small");
+    assert_ok(pmfs_setxattr(f->fs, find(f, ROOT, "file"), "user.a", "b", 1, 0));
     fixture_remount(f);
 }
 

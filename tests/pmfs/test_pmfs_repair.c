@@ -118,8 +118,8 @@ static void a_wrong_count_of_blocks_is_set_right(void **state)
     struct fixture *f = *state;
 
     damage_field(f, "file", FIELD(blocks), 7, 8);
-    assert_repaired(f, "set the count to 26");
-    assert_int_equal(attr_of(f, find(f, ROOT, "file")).blocks, 26 * BLOCK / 512);
+    assert_repaired(f, "set the count to 27");
+    assert_int_equal(attr_of(f, find(f, ROOT, "file")).blocks, 27 * BLOCK / 512);
 }
 
 static void a_directory_that_is_too_long_is_cut(void **state)

@@ -37,6 +37,8 @@ static void read_inode(struct pmfs *fs, uint64_t ino, uint64_t size, uint8_t *bu
     pmfs_read(fs, ino, 0, buffer, BUFFER_SIZE, &done);
     pmfs_read(fs, ino, size > 100 ? size - 100 : 0, buffer, 200, &done);
     pmfs_readlink(fs, ino, (char *)buffer, PMFS_SYMLINK_MAX + 1);
+    pmfs_listxattr(fs, ino, (char *)buffer, 1000, &done);
+    pmfs_getxattr(fs, ino, "user.a", buffer, 1000, &done);
     if (pmfs_seek(fs, ino, 0, PMFS_SEEK_HOLE, &found) == 0)
         pmfs_seek(fs, ino, found, PMFS_SEEK_DATA, &found);
 }
@@ -50,6 +52,12 @@ static void change_inode(struct pmfs *fs, uint64_t ino, const uint8_t *buffer)
     pmfs_write(fs, ino, 3000, buffer, 2000, 0, &done);
     pmfs_write(fs, ino, 0, buffer, 300, PMFS_APPEND, &done);
     pmfs_fallocate(fs, ino, 0, 6000, 20000);
+    pmfs_fallocate(fs, ino, PMFS_KEEP_SIZE, 0, 60000);
+    pmfs_fallocate(fs, ino, PMFS_ZERO_RANGE, 100, PMFS_FILE_SIZE_MAX - 100);
+    pmfs_fallocate(fs, ino, PMFS_ZERO_RANGE, 100, 9000);
+    pmfs_setxattr(fs, ino, "user.large", buffer, 5000, 0);
+    pmfs_setxattr(fs, ino, "user.new", "new", 3, PMFS_XATTR_CREATE);
+    pmfs_removexattr(fs, ino, "user.a");
     pmfs_fallocate(fs, ino, PMFS_KEEP_SIZE | PMFS_PUNCH_HOLE, 100, 9000);
     pmfs_copy_range(fs, ino, 0, ino, (uint64_t)1 << 30, 5000, &copied);
     pmfs_setattr(fs, ino, &size, PMFS_SET_SIZE | PMFS_SET_MODE, NULL);

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Extended attributes. */
+#include "tests/pmfs/pmfs_fixture.h"
+
+static int set(struct fixture *f, uint64_t ino, const char *name, const char *value,
+               unsigned flags)
+{
+    return pmfs_setxattr(f->fs, ino, name, value, strlen(value), flags);
+}
+
+static void assert_value(struct fixture *f, uint64_t ino, const char *name,
+                         const void *value, size_t size)
+{
+    char *found = malloc(size + 1);
+    size_t found_size = 0;
+
+    assert_non_null(found);
+    assert_ok(pmfs_getxattr(f->fs, ino, name, NULL, 0, &found_size));
+    assert_int_equal(found_size, size);
+    assert_ok(pmfs_getxattr(f->fs, ino, name, found, size + 1, &found_size));
+    assert_int_equal(found_size, size);
+    assert_memory_equal(found, value, size);
+    free(found);
+}
+
+static void assert_text(struct fixture *f, uint64_t ino, const char *name,
+                        const char *value)
+{
+    assert_value(f, ino, name, value, strlen(value));
+}
+
+static int get(struct fixture *f, uint64_t ino, const char *name)
+{
+    size_t size;
+
+    return pmfs_getxattr(f->fs, ino, name, NULL, 0, &size);
+}
+
+static void what_is_set_is_there_after_remount(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_ok(set(f, ino, "user.one", "1", 0));
+    assert_ok(set(f, ino, "trusted.two", "zwei", 0));
+    assert_ok(set(f, ino, "security.capability", "", 0));
+    assert_ok(set(f, ROOT, "user.root", "of the root", 0));
+    fixture_fsck_and_mount(f);
+    assert_text(f, ino, "user.one", "1");
+    assert_text(f, ino, "trusted.two", "zwei");
+    assert_text(f, ino, "security.capability", "");
+    assert_text(f, ROOT, "user.root", "of the root");
+    assert_error(get(f, ino, "user.three"), ENODATA);
+    assert_error(get(f, ino, "user.on"), ENODATA);
+}
+
+static void every_type_of_inode_takes_attributes(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_ok(pmfs_symlink(f->fs, ROOT, "link", "target", &nobody, &f->attr));
+    assert_ok(set(f, f->attr.ino, "trusted.a", "b", 0));
+    assert_text(f, f->attr.ino, "trusted.a", "b");
+    assert_ok(pmfs_mknod(f->fs, ROOT, "fifo", S_IFIFO | 0644, 0, &nobody, &f->attr));
+    assert_ok(set(f, f->attr.ino, "security.a", "b", 0));
+    assert_text(f, f->attr.ino, "security.a", "b");
+}
+
+static void setting_again_replaces_with_any_size(void **state)
+{
+    static const size_t sizes[] = {3, 100, 100, 5000, 0, 65536, 20000, 7, 65536, 1};
+    static char value[PMFS_XATTR_SIZE_MAX];
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_ok(set(f, ino, "user.before", "stays", 0));
+    assert_ok(set(f, ino, "user.changed", "first", 0));
+    assert_ok(set(f, ino, "user.behind", "stays, too", 0));
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        memset(value, 'a' + (int)i, sizes[i]);
+        assert_ok(pmfs_setxattr(f->fs, ino, "user.changed", value, sizes[i], 0));
+        assert_value(f, ino, "user.changed", value, sizes[i]);
+        assert_text(f, ino, "user.before", "stays");
+        assert_text(f, ino, "user.behind", "stays, too");
+        fixture_fsck_and_mount(f);
+    }
+}
+
+static void create_and_replace_look_at_what_is_there(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_error(set(f, ino, "user.a", "x", PMFS_XATTR_REPLACE), ENODATA);
+    assert_ok(set(f, ino, "user.a", "x", PMFS_XATTR_CREATE));
+    assert_error(set(f, ino, "user.a", "y", PMFS_XATTR_CREATE), EEXIST);
+    assert_text(f, ino, "user.a", "x");
+    assert_ok(set(f, ino, "user.a", "y", PMFS_XATTR_REPLACE));
+    assert_text(f, ino, "user.a", "y");
+    assert_error(set(f, ino, "user.a", "y", 3), EINVAL);
+}
+
+static void removing_the_last_one_gives_all_blocks_back(void **state)
+{
+    static char value[PMFS_XATTR_SIZE_MAX];
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    uint64_t free_before = blocks_free(f);
+
+    assert_ok(set(f, ino, "user.a", "x", 0));
+    assert_int_equal(free_before - blocks_free(f), 1);
+    assert_int_equal(attr_of(f, ino).blocks, 8);
+    assert_ok(pmfs_setxattr(f->fs, ino, "user.b", value, sizeof(value), 0));
+    assert_ok(set(f, ino, "user.c", "z", 0));
+    assert_ok(pmfs_removexattr(f->fs, ino, "user.b"));
+    assert_error(get(f, ino, "user.b"), ENODATA);
+    assert_text(f, ino, "user.c", "z");
+    assert_ok(pmfs_removexattr(f->fs, ino, "user.a"));
+    assert_error(pmfs_removexattr(f->fs, ino, "user.a"), ENODATA);
+    assert_ok(pmfs_removexattr(f->fs, ino, "user.c"));
+    assert_int_equal(blocks_free(f), free_before);
+    assert_int_equal(attr_of(f, ino).blocks, 0);
+}
+
+static void unlinking_gives_the_blocks_of_attributes_back(void **state)
+{
+    static char value[PMFS_XATTR_SIZE_MAX];
+    struct fixture *f = *state;
+    uint64_t keeper = make_file(f, ROOT, "keeps the directory");
+    uint64_t free_before = blocks_free(f), ino;
+
+    for (int open = 0; open < 2; open++) {
+        ino = make_file(f, ROOT, "a");
+        assert_ok(pmfs_setxattr(f->fs, ino, "user.b", value, sizeof(value), 0));
+        write_text(f, ino, 0, "content");
+        if (open)
+            assert_ok(pmfs_open(f->fs, ino));
+        assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+        if (open) {
+            assert_value(f, ino, "user.b", value, sizeof(value));
+            fixture_fsck_and_mount(f);
+            assert_int_equal(f->summary.orphans, 0);
+        }
+        assert_int_equal(blocks_free(f), free_before);
+    }
+    ino = make_file(f, ROOT, "a");
+    assert_error(get(f, ino, "user.b"), ENODATA);
+    assert_error(get(f, keeper, "user.b"), ENODATA);
+}
+
+static void listing_shows_every_name_once(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    char names[64];
+    size_t size = 7;
+
+    assert_ok(pmfs_listxattr(f->fs, ino, names, sizeof(names), &size));
+    assert_int_equal(size, 0);
+    assert_ok(set(f, ino, "user.one", "a long value in between", 0));
+    assert_ok(set(f, ino, "user.two", "", 0));
+    assert_ok(set(f, ino, "security.three", "3", 0));
+    assert_ok(pmfs_listxattr(f->fs, ino, NULL, 0, &size));
+    assert_int_equal(size, 9 + 9 + 15);
+    assert_error(pmfs_listxattr(f->fs, ino, names, size - 1, &size), ERANGE);
+    assert_ok(pmfs_listxattr(f->fs, ino, names, size, &size));
+    assert_memory_equal(names, "user.one\0user.two\0security.three", size);
+}
+
+static void impossible_names_and_sizes_are_refused(void **state)
+{
+    static char value[PMFS_XATTR_SIZE_MAX + 1];
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    char name[PMFS_XATTR_NAME_MAX + 2] = "user.";
+    size_t size;
+
+    memset(name + 5, 'n', sizeof(name) - 6);
+    assert_error(set(f, ino, name, "x", 0), ERANGE);
+    assert_error(get(f, ino, name), ERANGE);
+    name[PMFS_XATTR_NAME_MAX] = 0;
+    assert_ok(set(f, ino, name, "x", 0));
+    assert_text(f, ino, name, "x");
+    assert_error(set(f, ino, "", "x", 0), ERANGE);
+    assert_error(set(f, ino, "user.", "x", 0), EINVAL);
+    assert_error(set(f, ino, "system.other", "x", 0), EOPNOTSUPP);
+    assert_error(get(f, ino, "other.name"), EOPNOTSUPP);
+    assert_error(pmfs_setxattr(f->fs, ino, "user.a", value, sizeof(value), 0), E2BIG);
+    assert_error(set(f, 1000, "user.a", "x", 0), ESTALE);
+    assert_error(pmfs_listxattr(f->fs, 1000, NULL, 0, &size), ESTALE);
+    assert_error(pmfs_getxattr(f->fs, ino, name, value, 0, &size), 0);
+    assert_ok(set(f, ino, "user.long", "longer than two", 0));
+    assert_error(pmfs_getxattr(f->fs, ino, "user.long", value, 2, &size), ERANGE);
+}
+
+static void too_many_attributes_are_enospc_and_change_nothing(void **state)
+{
+    static char value[PMFS_XATTR_SIZE_MAX];
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    int count = 0, rc;
+    char name[32];
+
+    do {
+        snprintf(name, sizeof(name), "user.%d", count);
+        rc = pmfs_setxattr(f->fs, ino, name, value, sizeof(value), 0);
+    } while (rc == 0 && ++count);
+    assert_int_equal(rc, -ENOSPC);
+    assert_int_equal(count, 15);
+    assert_error(get(f, ino, name), ENODATA);
+    assert_value(f, ino, "user.14", value, sizeof(value));
+}
+
+static void blocks_of_512_bytes_take_32_kib(void **state)
+{
+    static char value[PMFS_XATTR_SIZE_MAX];
+    struct fixture *f = *state;
+
+    f->mkfs.pool.block_size = 512;
+    fixture_mkfs(f, 4 * MIB);
+    fixture_mount(f);
+
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_error(pmfs_setxattr(f->fs, ino, "user.a", value, 32768, 0), ENOSPC);
+    assert_ok(pmfs_setxattr(f->fs, ino, "user.a", value, 32768 - 16, 0));
+    assert_value(f, ino, "user.a", value, 32768 - 16);
+    assert_ok(pmfs_setxattr(f->fs, ino, "user.a", value, 5, 0));
+    assert_value(f, ino, "user.a", value, 5);
+    fixture_fsck_and_mount(f);
+}
+
+static void full_filesystem_changes_nothing(void **state)
+{
+    static char value[PMFS_XATTR_SIZE_MAX];
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a"), filler = make_file(f, ROOT, "b");
+    size_t done;
+
+    assert_ok(set(f, ino, "user.a", "x", 0));
+    while (pmfs_write(f->fs, filler, 0, value, 4096, PMFS_APPEND, &done) == 0)
+        ;
+    assert_error(pmfs_setxattr(f->fs, ino, "user.b", value, sizeof(value), 0), ENOSPC);
+    assert_error(get(f, ino, "user.b"), ENODATA);
+    assert_ok(set(f, ino, "user.a", "y", 0));
+    assert_text(f, ino, "user.a", "y");
+    assert_ok(pmfs_removexattr(f->fs, ino, "user.a"));
+}
+
+static void attributes_set_the_change_time_only(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    struct pmfs_attr before = f->attr;
+
+    assert_ok(set(f, ino, "user.a", "x", 0));
+    assert_int_equal(attr_of(f, ino).mtime_ns, before.mtime_ns);
+    assert_true(f->attr.ctime_ns > before.ctime_ns);
+}
+
+static void each_change_costs_three_fences(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_int_equal(FENCES(f, set(f, ino, "user.a", "x", 0)), 3);
+    assert_int_equal(FENCES(f, set(f, ino, "user.a", "longer", 0)), 3);
+    assert_int_equal(FENCES(f, pmfs_removexattr(f->fs, ino, "user.a")), 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_set_is_there_after_remount),
+        TEST(every_type_of_inode_takes_attributes),
+        TEST(setting_again_replaces_with_any_size),
+        TEST(create_and_replace_look_at_what_is_there),
+        TEST(removing_the_last_one_gives_all_blocks_back),
+        TEST(unlinking_gives_the_blocks_of_attributes_back),
+        TEST(listing_shows_every_name_once),
+        TEST(impossible_names_and_sizes_are_refused),
+        TEST(too_many_attributes_are_enospc_and_change_nothing),
+        TEST_EMPTY(blocks_of_512_bytes_take_32_kib),
+        TEST(full_filesystem_changes_nothing),
+        TEST(attributes_set_the_change_time_only),
+        TEST(each_change_costs_three_fences),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
