@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command `crashtest`: what this project explores of itself. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "crashtest/workloads/sweep.h"
+
+static const struct workload *const workloads[] = {&library_workload, NULL};
+
+#define OPERATIONS_NAMED_MAX 64
+
+enum {
+    LENGTH = 1,
+    LANES,
+    SETTING,
+    OPERATION,
+    STRATEGY,
+    BUDGET,
+    NESTED,
+    NO_KILL,
+    SECONDS,
+    SEED,
+    FAILURES,
+    JOBS,
+    LONG,
+    REPLAY,
+    JSON,
+    HTML,
+    HELP
+};
+
+struct options {
+    struct sweep sweep;
+    const char *operations[OPERATIONS_NAMED_MAX];
+    const char *replay;
+    bool help;
+};
+
+static void print_help(void)
+{
+    puts(
+        "Usage: crashtest WORKLOAD [OPTION ...]\n"
+        "       crashtest list [WORKLOAD]\n"
+        "       crashtest self-test [--jobs N] [--json FILE]\n\n"
+        "Loses power at every point of what a workload does, in every way, and checks "
+        "what\nis recovered. Exits with 0 if all is right, 1 if not, 2 if it cannot be "
+        "tested.\n"
+        "Programs of your own: see crashtest-cc.\n");
+    for (size_t i = 0; workloads[i]; i++)
+        printf("  %-17s %s\n", workloads[i]->name, workloads[i]->what);
+    puts("  list              their operations and settings\n"
+         "  self-test         have every bug found that the tester knows to make\n\n"
+         "  --length N        operations in a row (2, unless --lanes is given)\n"
+         "  --lanes N         operations at once (2, unless --length is given)\n"
+         "  --operation NAME  of this operation only; may be given again\n"
+         "  --setting NAME    in this setting only\n"
+         "  --long            whatever else takes time\n"
+         "  --jobs N          processes (as many as processors)\n"
+         "  --failures N      stop after so many (1)\n"
+         "  --strategy NAME   how states are chosen:");
+    for (size_t i = 0; i < strategy_count; i++)
+        printf("                      %-8s %s\n", strategies[i].name,
+               strategies[i].what);
+    puts("  --budget N        recoveries of a crash point up to which all is tried\n"
+         "  --nested N        the same for crashes during recovery; 0: none\n"
+         "  --no-kill         do not kill the process before the power fails\n"
+         "  --seconds N       stop after so long; 0: do not (0)\n"
+         "  --seed N          of random choices (1)\n"
+         "  --replay ID       one state: that of a report\n"
+         "  --json FILE       write the report for scripts\n"
+         "  --html FILE       write the report as a page\n"
+         "  --help            this");
+}
+
+static bool parse_number(const char *text, uint64_t *number)
+{
+    char *end;
+
+    errno = 0;
+    *number = strtoull(text, &end, 0);
+    return errno == 0 && end != text && *end == 0 && text[0] != '-';
+}
+
+static bool parse_unsigned(const char *text, unsigned *number)
+{
+    uint64_t value;
+
+    if (!parse_number(text, &value) || value == 0 || value > 1000)
+        return false;
+    *number = (unsigned)value;
+    return true;
+}
+
+static bool parse_size(const char *text, size_t *number)
+{
+    unsigned value;
+
+    if (!parse_unsigned(text, &value))
+        return false;
+    *number = value;
+    return true;
+}
+
+static bool add_operation(struct options *options, const char *name)
+{
+    struct plan *plan = &options->sweep.plan;
+
+    if (plan->operation_count == OPERATIONS_NAMED_MAX)
+        return false;
+    plan->operations = options->operations;
+    options->operations[plan->operation_count++] = name;
+    return true;
+}
+
+static bool parse_plan(struct options *options, int option, const char *text)
+{
+    struct plan *plan = &options->sweep.plan;
+
+    switch (option) {
+    case LENGTH:
+        return parse_unsigned(text, &plan->length);
+    case LANES:
+        return parse_unsigned(text, &plan->lanes);
+    case SETTING:
+        plan->setting = text;
+        return true;
+    case OPERATION:
+        return add_operation(options, text);
+    case LONG:
+        plan->is_long = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool parse_explore(struct explore_options *explore, int option, const char *text)
+{
+    uint64_t seconds;
+
+    switch (option) {
+    case STRATEGY:
+        explore->strategy = strategy_find(text);
+        return explore->strategy != NULL;
+    case BUDGET:
+        return parse_number(text, &explore->budget) && explore->budget > 0;
+    case NESTED:
+        return parse_number(text, &explore->nested_budget);
+    case NO_KILL:
+        explore->kill = false;
+        return true;
+    case SECONDS:
+        if (!parse_number(text, &seconds))
+            return false;
+        explore->seconds = (double)seconds;
+        return true;
+    case SEED:
+        return parse_number(text, &explore->seed);
+    default:
+        return false;
+    }
+}
+
+static bool parse_option(struct options *options, int option, const char *text)
+{
+    switch (option) {
+    case FAILURES:
+        return parse_size(text, &options->sweep.suite.failures_max);
+    case JOBS:
+        return parse_unsigned(text, &options->sweep.jobs);
+    case REPLAY:
+        options->replay = text;
+        return true;
+    case JSON:
+        options->sweep.json = text;
+        return true;
+    case HTML:
+        options->sweep.html = text;
+        return true;
+    case HELP:
+        options->help = true;
+        return true;
+    default:
+        return parse_plan(options, option, text) ||
+               parse_explore(&options->sweep.suite.explore, option, text);
+    }
+}
+
+static void default_plan(struct plan *plan)
+{
+    if (plan->length != 0 || plan->lanes != 0)
+        return;
+    plan->length = plan->lanes = 2;
+}
+
+static bool parse_options(struct options *options, int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"length", required_argument, NULL, LENGTH},
+        {"lanes", required_argument, NULL, LANES},
+        {"setting", required_argument, NULL, SETTING},
+        {"operation", required_argument, NULL, OPERATION},
+        {"strategy", required_argument, NULL, STRATEGY},
+        {"budget", required_argument, NULL, BUDGET},
+        {"nested", required_argument, NULL, NESTED},
+        {"no-kill", no_argument, NULL, NO_KILL},
+        {"seconds", required_argument, NULL, SECONDS},
+        {"seed", required_argument, NULL, SEED},
+        {"failures", required_argument, NULL, FAILURES},
+        {"jobs", required_argument, NULL, JOBS},
+        {"long", no_argument, NULL, LONG},
+        {"replay", required_argument, NULL, REPLAY},
+        {"json", required_argument, NULL, JSON},
+        {"html", required_argument, NULL, HTML},
+        {"help", no_argument, NULL, HELP},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+
+    suite_options_init(&options->sweep.suite);
+    options->sweep.suite.explore.seconds = 0;
+    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        if (option == '?')
+            return false;
+        if (!parse_option(options, option, optarg)) {
+            fprintf(stderr, "crashtest: not understood: %s\n", optarg);
+            return false;
+        }
+    }
+    default_plan(&options->sweep.plan);
+    return true;
+}
+
+static const struct workload *find_workload(const char *name)
+{
+    for (size_t i = 0; workloads[i]; i++)
+        if (strcmp(workloads[i]->name, name) == 0)
+            return workloads[i];
+    return NULL;
+}
+
+static int list(const char *name)
+{
+    for (size_t i = 0; workloads[i]; i++) {
+        if (name && strcmp(workloads[i]->name, name) != 0)
+            continue;
+        printf("%s: %s\n", workloads[i]->name, workloads[i]->what);
+        workloads[i]->list(stdout);
+    }
+    return SUITE_PASSED;
+}
+
+static int run(struct options *options, const char *name)
+{
+    char command[64];
+
+    options->sweep.workload = find_workload(name);
+    if (!options->sweep.workload) {
+        fprintf(stderr, "crashtest: there is no workload \"%s\"\n", name);
+        return SUITE_NOT_TESTED;
+    }
+    snprintf(command, sizeof(command), "crashtest %s", name);
+    options->sweep.suite.name = options->sweep.workload->name;
+    options->sweep.suite.command = command;
+    if (options->replay)
+        return (int)sweep_replay(&options->sweep, options->replay);
+    return (int)sweep_explore(&options->sweep);
+}
+
+int main(int argc, char **argv)
+{
+    static struct options options;
+
+    if (!parse_options(&options, argc, argv) || (optind == argc && !options.help) ||
+        optind + 2 < argc) {
+        fputs("Try 'crashtest --help'.\n", stderr);
+        return SUITE_NOT_TESTED;
+    }
+    if (options.help) {
+        print_help();
+        return SUITE_PASSED;
+    }
+    const char *command = argv[optind], *name = argv[optind + 1];
+
+    if (strcmp(command, "list") == 0)
+        return list(name);
+    if (strcmp(command, "self-test") == 0)
+        return sweep_bugs(workloads, options.sweep.jobs, options.sweep.json);
+    return run(&options, command);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * door.h - between the library and its door to PM, where the linker has wrapped pm.h:
+ * operations can be paused there, and calls can go wrong.
+ */
+#ifndef CRASHTEST_DOOR_H
+#define CRASHTEST_DOOR_H
+
+#include <stdint.h>
+
+/* Called before each fence that has something to wait for, and by library_pause(). */
+typedef void door_pause_fn(void *arg);
+void door_on_pause(door_pause_fn *call, void *arg); /* NULL: nobody is */
+
+/* What goes wrong with call number `nth`, from 0, of its kind. */
+enum door_fault_kind {
+    DOOR_IS_SOUND,
+    DOOR_LOSE_FENCE,
+    DOOR_FAIL_FENCE,  /* says so: the medium failed */
+    DOOR_OTHER_FENCE, /* by another thread */
+    DOOR_LOSE_FLUSH,
+    DOOR_LOSE_FIRST_LINE, /* of a flush */
+    DOOR_LOSE_LAST_LINE,
+    DOOR_LOSE_LINE,   /* `nth` is the offset of a line that is never flushed */
+    DOOR_LOSE_STREAM, /* a stream stays in the cache */
+    DOOR_LATE_STREAM, /* comes after the fence that should have waited for it */
+    DOOR_EARLY_FLUSH, /* the lines of store `nth` are flushed before it */
+    DOOR_LATE_STORE,  /* store `nth` comes after its flush */
+    DOOR_LOSE_SAME,   /* what was there already is not flushed */
+};
+struct door_fault {
+    enum door_fault_kind kind;
+    uint64_t nth;
+};
+
+/* From now on has `fault`, which may be {0}, and counts calls from 0. */
+void door_break(struct door_fault fault);
+
+/* Calls since then. */
+struct door_count {
+    uint64_t fences, flushes, streams, stores;
+};
+struct door_count door_counted(void);
+
+#endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Cases of a plan: a setting, and the first operation of its scripts. In rows, scripts
+ * are a tree, and what comes before the last operation was explored as a shorter one:
+ * only crashes from there on are. With lanes, each other operation runs at each pause
+ * of the first, and a third one at each pause of that.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "crashtest/runtime/record.h"
+#include "crashtest/workloads/library_judge.h"
+#include "crashtest/workloads/library_mutants.h"
+#include "crashtest/workloads/library_run.h"
+#include "crashtest/workloads/workload.h"
+
+#define NAME_MAX 200
+#define HOOKS_MAX ((uint64_t)1 << 24)
+
+/* ---- One script ------------------------------------------------------------------ */
+
+/* Of this process. */
+static struct {
+    struct session session;
+    struct subject subject;
+    struct library_judge judge;
+    bool is_ready;
+} bench;
+
+static bool set_watch(void *arg, watch_fn *watch, void *watch_arg)
+{
+    (void)arg;
+    recorder.on_access = watch;
+    recorder.on_access_arg = watch_arg;
+    return true;
+}
+
+static size_t find_first_event(const struct script *script)
+{
+    const struct trace *trace = bench.session.trace;
+    size_t i = 0;
+
+    while (i < trace->count && (trace->events[i].kind != TRACE_BEGIN ||
+                                trace->events[i].at < script->first_step))
+        i++;
+    return i;
+}
+
+/* Runs the script, and finds out what may be seen of it. NULL, or why not. */
+static const char *record(const struct script *script, const char *name)
+{
+    const struct crashtest_program program = {.name = name,
+                                              .pm_size = LIBRARY_SIZE,
+                                              .run = library_run,
+                                              .arg = (void *)(uintptr_t)script};
+    const struct session_program tested = {.program = &program,
+                                           .base = library_bed(script->setting),
+                                           .in_process = true,
+                                           .only_run = true};
+
+    if (!bench.is_ready)
+        session_init(&bench.session, HOOKS_MAX);
+    bench.is_ready = true;
+    int result = session_record(&bench.session, &tested);
+
+    mutate_in(MUTANT_NOWHERE);
+    door_break((struct door_fault){0});
+    if (result < 0)
+        return bench.session.error;
+    if (bench.session.unseen > 0)
+        return "stores have passed the hooks";
+    library_expect(bench.session.trace);
+    bench.subject = (struct subject){bench.session.image,
+                                     bench.session.shadow,
+                                     bench.session.size,
+                                     bench.session.trace,
+                                     library_judge,
+                                     &bench.judge,
+                                     set_watch};
+    bench.judge.subject = &bench.subject;
+    return NULL;
+}
+
+static struct suite_run describe(const struct script *script, const char *name)
+{
+    return (struct suite_run){
+        .name = name,
+        .workload = script->setting->name,
+        .subject = &bench.subject,
+        .operations = bench.session.operations,
+        .operation_count = bench.session.operation_count,
+        .first = find_first_event(script),
+        .strategy =
+            script->setting->medium == MINL2R_EADR ? strategy_find("eadr") : NULL,
+    };
+}
+
+static enum suite_result cannot_run(char *error, const char *name, const char *why)
+{
+    snprintf(error, WORKLOAD_ERROR_SIZE, "%s: %s", name, why);
+    return SUITE_NOT_TESTED;
+}
+
+static enum suite_result test_script(const struct script *script, struct suite *suite,
+                                     char *error)
+{
+    char name[NAME_MAX];
+
+    if (!script_print(script, name, sizeof(name)))
+        return cannot_run(error, script->setting->name, "a name is too long");
+    const char *why = record(script, name);
+
+    if (why)
+        return cannot_run(error, name, why);
+    if (!library_last_run.is_complete)
+        return SUITE_PASSED;
+    const struct suite_run run = describe(script, name);
+    enum suite_result result = suite_explore(suite, &run);
+
+    return result == SUITE_NOT_TESTED ? cannot_run(error, name, suite_error(suite))
+                                      : result;
+}
+
+/* ---- Many ------------------------------------------------------------------------ */
+
+enum kind { ROWS, LANES, FAILING, SPECIAL };
+
+struct job {
+    const struct setting *setting;
+    enum kind kind;
+    const struct operation *first;
+};
+
+struct testing {
+    const struct plan *plan;
+    struct suite *suite;
+    char *error;
+    enum suite_result worst;
+};
+
+#define JOBS_MAX 4096
+static struct job jobs[JOBS_MAX];
+static size_t job_count;
+
+static void test(struct testing *testing, const struct script *script)
+{
+    enum suite_result result = test_script(script, testing->suite, testing->error);
+
+    if (result > testing->worst)
+        testing->worst = result;
+}
+
+static bool is_over(const struct testing *testing)
+{
+    return testing->worst == SUITE_NOT_TESTED;
+}
+
+static bool is_named(const struct plan *plan, const struct operation *operation)
+{
+    for (size_t i = 0; i < plan->operation_count; i++)
+        if (strcmp(plan->operations[i], operation->name) == 0)
+            return true;
+    return plan->operation_count == 0;
+}
+
+static bool fits(const struct setting *setting, const struct operation *operation)
+{
+    return !setting->is_full || operation->flags & OPERATION_FITS_FULL;
+}
+
+/* Long rows are of core operations, unless others are asked for. */
+static bool is_wanted(const struct plan *plan, const struct script *script,
+                      const struct operation *operation, uint32_t length)
+{
+    return is_named(plan, operation) && fits(script->setting, operation) &&
+           (length < 3 || plan->operation_count > 0 ||
+            operation->flags & OPERATION_IS_CORE);
+}
+
+/* The steps after the first, as digits of a number. False if they are not wanted. */
+static bool choose_steps(const struct plan *plan, struct script *script,
+                         uint64_t number)
+{
+    for (uint32_t i = 1; i < script->step_count; i++) {
+        script->steps[i] = &library_operations[number % library_operation_count];
+        number /= library_operation_count;
+    }
+    for (uint32_t i = 0; i < script->step_count; i++)
+        if (!is_wanted(plan, script, script->steps[i], script->step_count))
+            return false;
+    return true;
+}
+
+static uint64_t count_choices(const struct script *script)
+{
+    uint64_t count = 1;
+
+    for (uint32_t i = 1; i < script->step_count; i++)
+        count *= library_operation_count;
+    return count;
+}
+
+/* Rows of one operation are explored in all settings, longer ones in the first, unless
+ * another one is asked for. */
+static uint32_t row_length(const struct plan *plan, const struct setting *setting)
+{
+    return plan->setting || setting == library_settings ? plan->length : 1;
+}
+
+static void test_rows(struct testing *testing, const struct job *job)
+{
+    struct script script = {.setting = job->setting, .steps = {job->first}};
+    uint32_t length = row_length(testing->plan, job->setting);
+
+    for (script.step_count = 1; script.step_count <= length; script.step_count++) {
+        script.first_step = script.step_count - 1;
+        for (uint64_t i = 0; i < count_choices(&script) && !is_over(testing); i++)
+            if (choose_steps(testing->plan, &script, i))
+                test(testing, &script);
+    }
+}
+
+/* Of transactions that keep a lane, only as many as there are lanes. */
+static bool has_lanes(const struct script *script)
+{
+    uint32_t held = 0;
+
+    for (uint32_t i = 0; i < script->step_count; i++)
+        held += (script->steps[i]->flags & OPERATION_HOLDS_LANE) != 0;
+    return held <= script->setting->options.lanes;
+}
+
+/* At each pause of each step. */
+static void test_pauses(struct testing *testing, struct script *script)
+{
+    uint32_t last = script->step_count - 2;
+
+    memset(script->pauses, 0, sizeof(script->pauses));
+    for (;;) {
+        test(testing, script);
+        if (is_over(testing))
+            return;
+        if (library_last_run.is_complete) {
+            script->pauses[last]++;
+        } else if (last > 0 && library_last_run.steps_begun > last) {
+            script->pauses[last] = 0; /* the last step has no more of them */
+            script->pauses[last - 1]++;
+        } else {
+            return;
+        }
+    }
+}
+
+/* On the same side a word is stored that the others do not change. */
+static void test_same_side(struct testing *testing, const struct script *nested)
+{
+    struct script script = *nested;
+
+    if (nested->steps[0]->flags & OPERATION_HAS_LONE_WORD || script.step_count > 2 ||
+        strcmp(nested->steps[1]->name, "store_word") != 0)
+        return;
+    script.on_same_side = true;
+    test_pauses(testing, &script);
+}
+
+static void test_lanes(struct testing *testing, const struct job *job)
+{
+    struct script script = {
+        .setting = job->setting, .steps = {job->first}, .is_nested = true};
+    uint32_t lanes = testing->plan->lanes;
+
+    for (script.step_count = 2; script.step_count <= lanes; script.step_count++) {
+        script.first_step = script.step_count - 1;
+        for (uint64_t i = 0; i < count_choices(&script) && !is_over(testing); i++) {
+            if (!choose_steps(testing->plan, &script, i) || !has_lanes(&script))
+                continue;
+            test_pauses(testing, &script);
+            test_same_side(testing, &script);
+        }
+    }
+}
+
+/* Each fence fails once, of a run that was right. */
+static void test_failing(struct testing *testing, const struct job *job)
+{
+    struct script script = {
+        .setting = job->setting, .step_count = 1, .steps = {job->first}};
+
+    test(testing, &script);
+    uint64_t fences = library_last_run.calls.fences;
+
+    for (uint64_t nth = 0; nth < fences && !is_over(testing); nth++) {
+        struct script failing = script;
+
+        script_fail_fence(&failing, nth);
+        test(testing, &failing);
+    }
+}
+
+static void test_special(struct testing *testing, const struct job *job)
+{
+    const struct script script = {
+        .setting = job->setting, .step_count = 1, .steps = {job->first}};
+
+    test(testing, &script);
+}
+
+static enum suite_result test_job(const struct plan *plan, size_t index,
+                                  struct suite *suite, char *error)
+{
+    static void (*const tests[])(struct testing *, const struct job *) = {
+        [ROWS] = test_rows,
+        [LANES] = test_lanes,
+        [FAILING] = test_failing,
+        [SPECIAL] = test_special,
+    };
+    struct testing testing = {.plan = plan, .suite = suite, .error = error};
+
+    tests[jobs[index].kind](&testing, &jobs[index]);
+    return testing.worst;
+}
+
+/* ---- Plans ----------------------------------------------------------------------- */
+
+static void add_job(const struct plan *plan, const struct setting *setting,
+                    enum kind kind, const struct operation *first)
+{
+    if (job_count < JOBS_MAX && (kind == SPECIAL || is_named(plan, first)))
+        jobs[job_count++] = (struct job){setting, kind, first};
+}
+
+static void add_jobs_of_operation(const struct plan *plan,
+                                  const struct setting *setting,
+                                  const struct operation *operation)
+{
+    if (plan->length > 0 && fits(setting, operation))
+        add_job(plan, setting, ROWS, operation);
+    if (plan->lanes > 1 && (plan->setting || setting == library_settings))
+        add_job(plan, setting, LANES, operation);
+    if (plan->length > 0 && setting == library_settings &&
+        operation->flags & OPERATION_ONLY_COMMITS)
+        add_job(plan, setting, FAILING, operation);
+}
+
+static void add_jobs(const struct plan *plan, const struct setting *setting)
+{
+    const struct operation *special =
+        setting->no_pool != IS_POOL ? library_find_operation("format")
+        : setting->has_no_root      ? library_find_operation("create_root")
+                                    : NULL;
+
+    if (special && plan->length > 0 && plan->operation_count == 0)
+        add_job(plan, setting, SPECIAL, special);
+    for (uint32_t i = 0; i < library_operation_count && !special; i++)
+        add_jobs_of_operation(plan, setting, &library_operations[i]);
+}
+
+static bool check_plan(const struct plan *plan, char *error)
+{
+    for (size_t i = 0; i < plan->operation_count; i++)
+        if (!library_find_operation(plan->operations[i])) {
+            snprintf(error, WORKLOAD_ERROR_SIZE, "there is no operation \"%s\"",
+                     plan->operations[i]);
+            return false;
+        }
+    if (plan->setting && !library_find_setting(plan->setting)) {
+        snprintf(error, WORKLOAD_ERROR_SIZE, "there is no setting \"%s\"",
+                 plan->setting);
+        return false;
+    }
+    if (plan->length <= STEPS_MAX && plan->lanes <= STEPS_MAX)
+        return true;
+    snprintf(error, WORKLOAD_ERROR_SIZE, "at most %d operations in a row or at once",
+             STEPS_MAX);
+    return false;
+}
+
+static size_t plan_jobs(const struct plan *plan, char *error)
+{
+    if (!check_plan(plan, error))
+        return 0;
+    job_count = 0;
+    for (uint32_t i = 0; i < library_setting_count; i++)
+        if (!plan->setting || strcmp(plan->setting, library_settings[i].name) == 0)
+            add_jobs(plan, &library_settings[i]);
+    if (job_count == 0)
+        snprintf(error, WORKLOAD_ERROR_SIZE, "none of this can be run");
+    return job_count;
+}
+
+static void list(FILE *out)
+{
+    fputs("settings:\n", out);
+    for (uint32_t i = 0; i < library_setting_count; i++)
+        fprintf(out, "  %-12s %s\n", library_settings[i].name,
+                library_settings[i].what);
+    fputs("operations (*: of which rows of three are made):\n", out);
+    for (uint32_t i = 0; i < library_operation_count; i++)
+        fprintf(out, "  %s%s\n", library_operations[i].name,
+                library_operations[i].flags & OPERATION_IS_CORE ? " *" : "");
+}
+
+/* ---- Replaying, and bugs --------------------------------------------------------- */
+
+/* What may be seen of a run that fails is known of one that does not. */
+static const char *record_as_named(const struct script *script, const char *name)
+{
+    struct script whole = *script;
+
+    whole.fails = false;
+    whole.fault = (struct door_fault){0};
+    const char *why = script->fails ? record(&whole, name) : NULL;
+
+    return why ? why : record(script, name);
+}
+
+static enum suite_result replay(const char *id, struct suite *suite, char *error)
+{
+    struct script script;
+    char name[NAME_MAX];
+
+    if (!script_parse(&script, id) || !script_print(&script, name, sizeof(name)))
+        return cannot_run(error, id, "this is no id of this workload");
+    const char *why = record_as_named(&script, name);
+
+    if (why)
+        return cannot_run(error, name, why);
+    const struct suite_run run = describe(&script, name);
+    enum suite_result result = suite_replay_run(suite, &run, id);
+
+    return result == SUITE_NOT_TESTED ? cannot_run(error, name, suite_error(suite))
+                                      : result;
+}
+
+static enum suite_result kill(size_t index, struct suite *suite, char *error)
+{
+    const char *const *scripts = library_mutate(index);
+    enum suite_result result = SUITE_PASSED;
+
+    for (; *scripts && result == SUITE_PASSED; scripts++) {
+        struct script script;
+
+        if (!script_parse(&script, *scripts))
+            return cannot_run(error, *scripts, "there is no such script");
+        script.first_step = 0;
+        script.fault = library_mutant_fault();
+        result = test_script(&script, suite, error);
+    }
+    return result;
+}
+
+const struct workload library_workload = {
+    .name = "library",
+    .what = "transactions of libminl2r: all or nothing, durable when they return",
+    .list = list,
+    .plan = plan_jobs,
+    .test = test_job,
+    .replay = replay,
+    .mutant = library_mutant,
+    .kill = kill,
+};

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/workloads/library_mutants.h"
+
+#include <string.h>
+
+#include "crashtest/workloads/door.h"
+#include "crashtest/workloads/library_operations.h"
+#include "libminl2r/alloc.h"
+#include "libminl2r/lane.h"
+#include "libminl2r/log.h"
+
+#define LANES_MAX 8
+
+/* ---- The catalogue --------------------------------------------------------------- */
+
+enum bug {
+    DOOR,            /* `fault` of it */
+    SIZE_NOT_LOGGED, /* ranges of fault.nth bytes */
+    RANGE_NOT_LOGGED,
+    RECORD_TOO_SHORT,
+    SNAPSHOT_NOT_LOGGED,
+    BLOCKS_NOT_LOGGED,
+    SWAP_NOT_LOGGED,
+    ADDRESS_LOGGED,
+    TORN_BATCH_IS_VALID,
+    SETTLED_EARLY,
+    NOT_SETTLED,
+    GENERATION_USED_AGAIN,
+    WORD_NOT_NOTED,
+    ADDRESS_NOTED,
+    FREED_TOO_EARLY,
+    NOT_RELEASED,
+    NOT_PUBLISHED,
+    BITS_NOT_FLUSHED,
+    OLD_BATCH_UNDONE,
+    NEWEST_BATCH_NOT_UNDONE,
+    OLDEST_FIRST,
+    OTHER_LANES_FORGOTTEN,
+    ONLY_LIVE_LANES_SETTLED,
+    NO_LANE_SETTLED,
+    SETTLED_MOVES_BACK,
+    FREE_NOT_UNDONE,
+    ALLOC_NOT_UNDONE,
+    NEIGHBOUR_UNDONE,
+    TWINS_NOT_RELOADED,
+    LOG_CLEARED_FIRST,
+    UNDONE_FOR_EVER,
+};
+
+#define SCRIPTS_MAX 4
+
+struct library_mutant {
+    struct mutant mutant;
+    enum bug bug;
+    enum mutant_place place;
+    const char *scripts[SCRIPTS_MAX]; /* that have to find it; ends with NULL */
+    struct door_fault fault;
+};
+
+#define RUN MUTANT_IN_RUN
+#define RECOVERY MUTANT_IN_RECOVERY
+#define OLD_OR_NEW "old or new"
+
+/* clang-format off */
+static const struct library_mutant mutants[] = {
+    /* Flushes. */
+    {{"log-not-flushed", "F1", "a log stays in the cache", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_ranges"}, {DOOR_LOSE_STREAM, 0}},
+    {{"change-not-flushed", "F1", "a change in place is not flushed", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_ranges"}, {DOOR_LOSE_FLUSH, 0}},
+    {{"word-not-flushed", "F1", "a word without a log is not flushed", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.store_word"}, {DOOR_LOSE_FLUSH, 0}},
+    {{"settled-not-flushed", "F1",
+      "the settled generation stays in the cache", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_ranges"}, {DOOR_LOSE_STREAM, 1}},
+    {{"bits-not-flushed", "F1", "the bits of new blocks are not flushed", OLD_OR_NEW},
+     BITS_NOT_FLUSHED, RUN, {"small-log.alloc_and_store"}, {0}},
+    {{"only-first-line", "F2",
+      "of a change only the first line is flushed", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_across_lines"}, {DOOR_LOSE_LAST_LINE, 0}},
+    {{"only-last-line", "F2", "of a change only the last line is flushed", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_across_lines"}, {DOOR_LOSE_FIRST_LINE, 0}},
+    {{"tail-not-flushed", "F3", "the tail of a change is not flushed", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_across_blocks"}, {DOOR_LOSE_LAST_LINE, 0}},
+    {{"unchanged-not-flushed", "F4",
+      "what brings no new value is not flushed", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_same"}, {DOOR_LOSE_FLUSH, 0}},
+    {{"change-flushed-early", "F5",
+      "a change is flushed before it is stored", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_ranges"}, {DOOR_EARLY_FLUSH, 0}},
+    {{"word-flushed-early", "F5", "a word is flushed before it is stored", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_word"}, {DOOR_EARLY_FLUSH, 1}},
+    {{"end-off-by-one", "F6", "a flush ends a line too early", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.snapshots_overlap"}, {DOOR_LOSE_LAST_LINE, 0}},
+    {{"change-after-flush", "F7",
+      "a change is stored between flush and fence", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_ranges"}, {DOOR_LATE_STORE, 0}},
+
+    /* Fences. */
+    {{"no-fence-after-log", "N1", "no fence between log and change", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_ranges"}, {DOOR_LOSE_FENCE, 0}},
+    {{"no-fence-before-settled", "N2",
+      "no fence between change and settled", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_ranges"}, {DOOR_LOSE_FENCE, 1}},
+    {{"no-fence-at-return", "N3", "no fence before commit returns", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_ranges"}, {DOOR_LOSE_FENCE, 2}},
+    {{"no-fence-after-word", "N3", "no fence after a word without a log", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.store_word"}, {DOOR_LOSE_FENCE, 0}},
+    {{"no-fence-after-snapshot", "N4",
+      "no fence between snapshot and store", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.snapshot"}, {DOOR_LOSE_FENCE, 0}},
+    {{"no-fence-after-stream", "N5",
+      "no fence between a streamed block and its slot", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.block_whole"}, {DOOR_LOSE_FENCE, 0}},
+    {{"no-fence-before-size", "N6",
+      "no fence between fresh bytes and their size", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.fresh_in_other_line"}, {DOOR_LOSE_FENCE, 0}},
+    {{"fence-of-other-thread", "N7", "another thread fences the log", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_ranges"}, {DOOR_OTHER_FENCE, 0}},
+    {{"return-fenced-by-other", "N7",
+      "another thread fences before commit returns", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_ranges"}, {DOOR_OTHER_FENCE, 2}},
+
+    /* Order. */
+    {{"settled-before-change", "O1",
+      "settled is stored before what it settles", OLD_OR_NEW},
+     SETTLED_EARLY, RUN, {"small-log.write_ranges"}, {0}},
+    {{"size-before-data", "O2",
+      "fresh bytes come after the word that shows them", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.fresh_in_other_line"}, {DOOR_LATE_STORE, 0}},
+    {{"generation-used-again", "O5",
+      "a log is used again under the same generation", OLD_OR_NEW},
+     GENERATION_USED_AGAIN, RUN, {"small-log.write_ranges+write_across_lines"}, {0}},
+
+    /* Atomicity: what is not logged, since it were atomic. */
+    {{"two-words-not-logged", "A1", "two words are taken for atomic", OLD_OR_NEW},
+     SIZE_NOT_LOGGED, RUN, {"small-log.write_ranges"}, {.nth = 16}},
+    {{"16-bytes-not-logged", "A2", "16 bytes are taken for atomic", OLD_OR_NEW},
+     SIZE_NOT_LOGGED, RUN, {"small-log.edit_words"}, {.nth = 16}},
+    {{"line-not-logged", "A3", "64 bytes are taken for atomic", OLD_OR_NEW},
+     SIZE_NOT_LOGGED, RUN, {"small-log.snapshot"}, {.nth = 64}},
+    {{"blocks-in-place", "A7",
+      "whole blocks are changed in place without a log", OLD_OR_NEW},
+     SIZE_NOT_LOGGED, RUN,
+     {"small-log.write_across_blocks"}, {.nth = LIBRARY_BLOCK_SIZE}},
+    {{"unaligned-word-not-logged", "A9",
+      "a word across two is taken for atomic", OLD_OR_NEW},
+     SIZE_NOT_LOGGED, RUN, {"small-log.write_unaligned_word"}, {.nth = 8}},
+
+    /* Log. */
+    {{"range-not-logged", "L1", "ranges are not logged", OLD_OR_NEW},
+     RANGE_NOT_LOGGED, RUN, {"small-log.write_ranges"}, {0}},
+    {{"snapshot-not-logged", "L1", "snapshots are not logged", OLD_OR_NEW},
+     SNAPSHOT_NOT_LOGGED, RUN, {"small-log.snapshot"}, {0}},
+    {{"swap-not-logged", "L1", "a swap is not logged", OLD_OR_NEW},
+     SWAP_NOT_LOGGED, RUN, {"small-log.block_whole"}, {0}},
+    {{"log-after-change", "L2", "the log comes after the change", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_ranges"}, {DOOR_LATE_STREAM, 0}},
+    {{"record-too-short", "L3", "a record is a byte too short", OLD_OR_NEW},
+     RECORD_TOO_SHORT, RUN, {"small-log.write_across_lines"}, {0}},
+    {{"torn-batch-is-valid", "L4", "of a batch only the header is hashed", OLD_OR_NEW},
+     TORN_BATCH_IS_VALID, RECOVERY, {"small-log.write_across_lines"}, {0}},
+    {{"old-batch-undone", "L5", "a settled generation is undone", OLD_OR_NEW},
+     OLD_BATCH_UNDONE, RECOVERY, {"small-log.write_ranges"}, {0}},
+    {{"not-settled", "L6", "commit does not settle its generation", OLD_OR_NEW},
+     NOT_SETTLED, RUN, {"small-log.write_ranges"}, {0}},
+    {{"link-not-flushed", "L7",
+      "the first batch of a growing log stays in the cache", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.write_more_than_log"}, {DOOR_LOSE_STREAM, 0}},
+    {{"blocks-not-logged", "L8",
+      "what is allocated and freed is not logged", OLD_OR_NEW},
+     BLOCKS_NOT_LOGGED, RUN, {"small-log.alloc_and_store"}, {0}},
+    {{"free-not-undone", "L9", "freed bits are not set again", OLD_OR_NEW},
+     FREE_NOT_UNDONE, RECOVERY, {"small-log.free_run"}, {0}},
+    {{"freed-too-early", "L10",
+      "a freed block is used before that is settled", OLD_OR_NEW},
+     FREED_TOO_EARLY, RUN,
+     {"small-log.free_run@1.alloc_and_store", "small-log.free_run@2.alloc_and_store"}, {0}},
+    {{"settled-moves-back", "L11",
+      "recovery settles an older generation", "generations"},
+     SETTLED_MOVES_BACK, RECOVERY, {"small-log.write_ranges"}, {0}},
+
+    /* Blocks. */
+    {{"not-released", "L8", "abort keeps its reservations", "run"},
+     NOT_RELEASED, RUN, {"small-log.abort_writes"}, {0}},
+    {{"not-published", "L8", "new blocks are not allocated on media", "run"},
+     NOT_PUBLISHED, RUN, {"small-log.alloc_and_store"}, {0}},
+
+    /* Recovery. */
+    {{"oldest-first", "R1", "batches are undone oldest first", OLD_OR_NEW},
+     OLDEST_FIRST, RECOVERY, {"small-log.snapshots_overlap"}, {0}},
+    {{"newest-not-undone", "R1", "the newest batch is not undone", OLD_OR_NEW},
+     NEWEST_BATCH_NOT_UNDONE, RECOVERY, {"small-log.snapshots_overlap"}, {0}},
+    {{"settled-before-undone", "R2",
+      "no fence between what is undone and settled", OLD_OR_NEW},
+     DOOR, RECOVERY, {"small-log.write_ranges"}, {DOOR_LOSE_FENCE, 0}},
+    {{"log-cleared-first", "R2",
+      "a log is cleared before what it undid is flushed", OLD_OR_NEW},
+     LOG_CLEARED_FIRST, RECOVERY, {"small-log.write_ranges"}, {0}},
+    {{"twins-not-reloaded", "R3",
+      "DRAM is not rebuilt after blocks were undone", "reservations"},
+     TWINS_NOT_RELOADED, RECOVERY, {"small-log.alloc_and_store"}, {0}},
+    {{"half-initialised", "R4", "a pool is there before it is whole", OLD_OR_NEW},
+     DOOR, RUN, {"garbage.format"}, {DOOR_LOSE_FENCE, 1}},
+    {{"first-lane-only", "R5", "only the first lane is recovered", OLD_OR_NEW},
+     OTHER_LANES_FORGOTTEN, RECOVERY,
+     {"small-log.write_beside_open", "small-log.write_ranges@1.write_ranges"}, {0}},
+    {{"neighbour-undone", "R6", "undoing frees one block too many", OLD_OR_NEW},
+     NEIGHBOUR_UNDONE, RECOVERY, {"small-log.alloc_and_store"}, {0}},
+    {{"alloc-not-undone", "R6", "allocated bits are not cleared again", OLD_OR_NEW},
+     ALLOC_NOT_UNDONE, RECOVERY, {"small-log.alloc_and_store"}, {0}},
+    {{"no-lane-settled", "R7", "recovery settles no lane", "generations"},
+     NO_LANE_SETTLED, RECOVERY, {"small-log.write_ranges"}, {0}},
+    {{"undone-for-ever", "R8", "undoing a log does not end", "recovery"},
+     UNDONE_FOR_EVER, RECOVERY, {"small-log.write_ranges"}, {0}},
+    {{"undone-line-not-flushed", "R10", "what is undone is not flushed", OLD_OR_NEW},
+     DOOR, RECOVERY, {"small-log.write_ranges"}, {DOOR_LOSE_FLUSH, 0}},
+    {{"same-value-not-flushed", "R10",
+      "what had its value already is not flushed", OLD_OR_NEW},
+     DOOR, RECOVERY, {"small-log.write_ranges"}, {DOOR_LOSE_SAME, 0}},
+    {{"word-not-noted", "R10",
+      "recovery does not know of a word without a log", OLD_OR_NEW},
+     WORD_NOT_NOTED, RUN, {"small-log.store_word", "small-log.write_word"}, {0}},
+    {{"only-live-lanes-settled", "R11",
+      "only lanes with something to undo are settled", "generations"},
+     ONLY_LIVE_LANES_SETTLED, RECOVERY, {"small-log.write_ranges"}, {0}},
+    {{"recovery-not-fenced", "R11", "no fence after lanes are settled", OLD_OR_NEW},
+     DOOR, RECOVERY, {"small-log.write_ranges"}, {DOOR_LOSE_FENCE, 1}},
+
+    /* Volatile things on media. */
+    {{"address-logged", "V2", "a log holds addresses", "recovery"},
+     ADDRESS_LOGGED, RUN, {"small-log.write_ranges"}, {0}},
+    {{"address-noted", "V3", "a lane notes an address", "check"},
+     ADDRESS_NOTED, RUN, {"small-log.store_word"}, {0}},
+};
+/* clang-format on */
+
+static struct {
+    const struct library_mutant *chosen;
+    enum mutant_place place; /* now */
+    bool lane_is_live[LANES_MAX];
+} now;
+
+const struct mutant *library_mutant(size_t index)
+{
+    return index < sizeof(mutants) / sizeof(mutants[0]) ? &mutants[index].mutant : NULL;
+}
+
+const char *const *library_mutate(size_t index)
+{
+    now.chosen = &mutants[index];
+    return now.chosen->scripts;
+}
+
+struct door_fault library_mutant_fault(void)
+{
+    const struct library_mutant *chosen = now.chosen;
+
+    return chosen && chosen->bug == DOOR && chosen->place == RUN
+               ? chosen->fault
+               : (struct door_fault){0};
+}
+
+void mutate_in(enum mutant_place place)
+{
+    const struct library_mutant *chosen = now.chosen;
+
+    now.place = place;
+    if (chosen && chosen->bug == DOOR && chosen->place == RECOVERY)
+        door_break(place == RECOVERY ? chosen->fault : (struct door_fault){0});
+}
+
+static bool is(enum bug bug)
+{
+    return now.chosen && now.chosen->place == now.place && now.chosen->bug == bug;
+}
+
+/* ---- Log ------------------------------------------------------------------------- */
+
+void __real_log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size);
+void __wrap_log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size);
+void __wrap_log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size)
+{
+    if (is(RANGE_NOT_LOGGED) || (is(SIZE_NOT_LOGGED) && size == now.chosen->fault.nth))
+        return;
+    if (is(RECORD_TOO_SHORT))
+        size--;
+    __real_log_append_undo(writer, target, size);
+}
+
+void __real_log_append_blocks(struct log_writer *writer, enum pm_record_type type,
+                              struct block_run run);
+void __wrap_log_append_blocks(struct log_writer *writer, enum pm_record_type type,
+                              struct block_run run);
+void __wrap_log_append_blocks(struct log_writer *writer, enum pm_record_type type,
+                              struct block_run run)
+{
+    if (!is(BLOCKS_NOT_LOGGED))
+        __real_log_append_blocks(writer, type, run);
+}
+
+void __real_log_append_swap(struct log_writer *writer, uint64_t slot,
+                            struct pm_swap swap);
+void __wrap_log_append_swap(struct log_writer *writer, uint64_t slot,
+                            struct pm_swap swap);
+void __wrap_log_append_swap(struct log_writer *writer, uint64_t slot,
+                            struct pm_swap swap)
+{
+    if (!is(SWAP_NOT_LOGGED))
+        __real_log_append_swap(writer, slot, swap);
+}
+
+static void log_address(const struct log_writer *writer)
+{
+    struct pm_record *record =
+        (struct pm_record *)(void *)(writer->batch + sizeof(struct pm_batch));
+
+    record->target += (uintptr_t)writer->pool->pm.base;
+}
+
+void __real_lane_store_settled(struct minl2r_pool *pool, struct lane *lane,
+                               uint64_t generation, struct pm_phase *phase);
+
+void __real_log_end(struct log_writer *writer);
+void __wrap_log_end(struct log_writer *writer);
+void __wrap_log_end(struct log_writer *writer)
+{
+    if (is(SNAPSHOT_NOT_LOGGED))
+        return;
+    if (is(ADDRESS_LOGGED) && writer->size > 0)
+        log_address(writer);
+    __real_log_end(writer);
+    if (is(SETTLED_EARLY))
+        __real_lane_store_settled(writer->pool,
+                                  &writer->pool->lanes[writer->cursor->lane],
+                                  writer->cursor->generation, writer->phase);
+}
+
+/* Of a batch, only the header is hashed. Nothing else has a seed. */
+uint64_t __real_pm_hash(const void *data, size_t size, uint64_t seed);
+uint64_t __wrap_pm_hash(const void *data, size_t size, uint64_t seed);
+uint64_t __wrap_pm_hash(const void *data, size_t size, uint64_t seed)
+{
+    size_t header = sizeof(struct pm_batch) - sizeof(uint64_t);
+    bool is_batch = seed != 0 && size > header;
+
+    if (now.chosen && now.chosen->bug == TORN_BATCH_IS_VALID && is_batch)
+        size = header;
+    return __real_pm_hash(data, size, seed);
+}
+
+/* ---- Lanes ----------------------------------------------------------------------- */
+
+int __real_lane_settle(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
+                       struct pm_phase *phase);
+int __wrap_lane_settle(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
+                       struct pm_phase *phase);
+int __wrap_lane_settle(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
+                       struct pm_phase *phase)
+{
+    if (is(NOT_SETTLED))
+        return 0;
+    int result = __real_lane_settle(pool, lane, generation, phase);
+
+    if (now.chosen && now.chosen->bug == GENERATION_USED_AGAIN)
+        lane->settled--;
+    return result;
+}
+
+void __wrap_lane_store_settled(struct minl2r_pool *pool, struct lane *lane,
+                               uint64_t generation, struct pm_phase *phase);
+void __wrap_lane_store_settled(struct minl2r_pool *pool, struct lane *lane,
+                               uint64_t generation, struct pm_phase *phase)
+{
+    if (is(NO_LANE_SETTLED) ||
+        (is(ONLY_LIVE_LANES_SETTLED) && !now.lane_is_live[lane->index]))
+        return;
+    if (is(SETTLED_MOVES_BACK))
+        generation -= 2;
+    __real_lane_store_settled(pool, lane, generation, phase);
+}
+
+void __real_lane_note_word(struct minl2r_pool *pool, const struct lane *lane,
+                           struct pm_phase *phase, uint64_t word);
+void __wrap_lane_note_word(struct minl2r_pool *pool, const struct lane *lane,
+                           struct pm_phase *phase, uint64_t word);
+void __wrap_lane_note_word(struct minl2r_pool *pool, const struct lane *lane,
+                           struct pm_phase *phase, uint64_t word)
+{
+    if (is(ADDRESS_NOTED))
+        word += (uintptr_t)pool->pm.base;
+    if (!is(WORD_NOT_NOTED))
+        __real_lane_note_word(pool, lane, phase, word);
+}
+
+/* ---- Blocks ---------------------------------------------------------------------- */
+
+void __real_alloc_release(struct minl2r_pool *pool, struct block_run run);
+void __wrap_alloc_release(struct minl2r_pool *pool, struct block_run run);
+void __wrap_alloc_release(struct minl2r_pool *pool, struct block_run run)
+{
+    if (!is(NOT_RELEASED))
+        __real_alloc_release(pool, run);
+}
+
+void __real_alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
+                          struct block_run run);
+void __wrap_alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
+                          struct block_run run);
+void __wrap_alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
+                          struct block_run run)
+{
+    if (!is(NOT_PUBLISHED) && !is(FREE_NOT_UNDONE))
+        __real_alloc_publish(pool, phase, run);
+}
+
+void __real_alloc_release_freed(struct minl2r_pool *pool, struct block_run run);
+void __real_alloc_unpublish(struct minl2r_pool *pool, struct pm_phase *phase,
+                            struct block_run run);
+void __wrap_alloc_unpublish(struct minl2r_pool *pool, struct pm_phase *phase,
+                            struct block_run run);
+void __wrap_alloc_unpublish(struct minl2r_pool *pool, struct pm_phase *phase,
+                            struct block_run run)
+{
+    if (is(ALLOC_NOT_UNDONE))
+        return;
+    if (is(NEIGHBOUR_UNDONE))
+        run.offset -= pool->geo.block_size;
+    __real_alloc_unpublish(pool, phase, run);
+    if (is(FREED_TOO_EARLY))
+        __real_alloc_release_freed(pool, run);
+}
+
+void __wrap_alloc_release_freed(struct minl2r_pool *pool, struct block_run run);
+void __wrap_alloc_release_freed(struct minl2r_pool *pool, struct block_run run)
+{
+    if (!is(FREED_TOO_EARLY))
+        __real_alloc_release_freed(pool, run);
+}
+
+void __real_alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase,
+                        struct block_run run);
+void __wrap_alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase,
+                        struct block_run run);
+void __wrap_alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase,
+                        struct block_run run)
+{
+    if (!is(BITS_NOT_FLUSHED))
+        __real_alloc_flush(pool, phase, run);
+}
+
+void __real_alloc_reload(struct minl2r_pool *pool);
+void __wrap_alloc_reload(struct minl2r_pool *pool);
+void __wrap_alloc_reload(struct minl2r_pool *pool)
+{
+    if (!is(TWINS_NOT_RELOADED))
+        __real_alloc_reload(pool);
+}
+
+/* ---- Recovery -------------------------------------------------------------------- */
+
+static void take_old_for_live(const struct minl2r_pool *pool, uint32_t lane,
+                              struct log_live *live)
+{
+    uint64_t generation = log_first_generation(pool, lane);
+
+    if (live->last == 0 && generation != 0)
+        *live = (struct log_live){.generation = generation,
+                                  .last = pool_log_offset(pool, lane),
+                                  .batches = 1};
+}
+
+int __real_log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live *live);
+int __wrap_log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live *live);
+int __wrap_log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live *live)
+{
+    int result = __real_log_validate(pool, lane, live);
+
+    now.lane_is_live[lane % LANES_MAX] = live->last != 0;
+    if (is(OTHER_LANES_FORGOTTEN) && lane > 0)
+        *live = (struct log_live){0};
+    if (is(OLD_BATCH_UNDONE))
+        take_old_for_live(pool, lane, live);
+    return result;
+}
+
+static void clear_log(struct minl2r_pool *pool, uint64_t offset)
+{
+    static const uint64_t none;
+    struct minl2r_stats stats = {0};
+    struct pm_phase phase = {.pm = &pool->pm, .stats = &stats};
+
+    pm_store(&phase, pool_at(pool, offset), &none, sizeof(none));
+}
+
+/* The batches of a lane's log, as recovery asks for them: newest first. */
+uint64_t __real_log_visit_batch(struct minl2r_pool *pool, uint64_t offset,
+                                uint8_t *scratch, log_visit_fn *visit, void *arg);
+uint64_t __wrap_log_visit_batch(struct minl2r_pool *pool, uint64_t offset,
+                                uint8_t *scratch, log_visit_fn *visit, void *arg);
+uint64_t __wrap_log_visit_batch(struct minl2r_pool *pool, uint64_t offset,
+                                uint8_t *scratch, log_visit_fn *visit, void *arg)
+{
+    const struct pm_batch *batch = pool_at(pool, offset);
+    uint64_t prev = batch->prev;
+
+    if (is(NEWEST_BATCH_NOT_UNDONE) && prev != 0)
+        return prev;
+    if (is(OLDEST_FIRST) && prev != 0) { /* of two */
+        __real_log_visit_batch(pool, prev, scratch, visit, arg);
+        __real_log_visit_batch(pool, offset, scratch, visit, arg);
+        return 0;
+    }
+    __real_log_visit_batch(pool, offset, scratch, visit, arg);
+    if (is(LOG_CLEARED_FIRST))
+        clear_log(pool, offset);
+    return is(UNDONE_FOR_EVER) ? offset : prev;
+}

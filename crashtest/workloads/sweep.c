@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/workloads/sweep.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORKERS_MAX 64
+#define SETTINGS_MAX 32
+#define FAILURES_MAX 16
+#define PROGRESS_S 10
+
+/* What a worker tells. */
+struct worker {
+    pid_t process;
+    uint64_t states; /* so far */
+    size_t cases;
+    bool is_done;
+    enum suite_result worst;
+    char error[WORKLOAD_ERROR_SIZE];
+    struct report_workload workloads[SETTINGS_MAX];
+    size_t workload_count;
+    char failures[FAILURES_MAX][sizeof(((struct failure *)0)->id)];
+    size_t failure_count;
+};
+
+/* Shared by all processes. */
+struct board {
+    size_t next, case_count;
+    size_t failures;
+    struct worker workers[WORKERS_MAX];
+};
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void *share(size_t size)
+{
+    void *memory =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static unsigned count_jobs(unsigned wanted, size_t most)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t jobs = wanted > 0 ? wanted : processors > 0 ? (size_t)processors : 1;
+
+    if (jobs > most)
+        jobs = most;
+    return (unsigned)(jobs < WORKERS_MAX ? jobs : WORKERS_MAX);
+}
+
+static enum suite_result cannot(const char *name, const char *why)
+{
+    fflush(stdout);
+    fprintf(stderr, "crashtest: %s: %s\n", name, why);
+    return SUITE_NOT_TESTED;
+}
+
+/* ---- A worker -------------------------------------------------------------------- */
+
+static void tell(struct worker *worker, const struct report *report)
+{
+    worker->workload_count =
+        report->workload_count < SETTINGS_MAX ? report->workload_count : SETTINGS_MAX;
+    for (size_t i = 0; i < worker->workload_count; i++) {
+        worker->workloads[i] = report->workloads[i];
+        worker->workloads[i].points = NULL;
+        worker->workloads[i].point_count = 0;
+    }
+    for (size_t i = 0; i < report->failure_count && i < FAILURES_MAX; i++)
+        memcpy(worker->failures[i], report->failures[i].id,
+               sizeof(worker->failures[i]));
+    worker->failure_count =
+        report->failure_count < FAILURES_MAX ? report->failure_count : FAILURES_MAX;
+    worker->states = report_total(report).count.states;
+}
+
+static void work(const struct sweep *sweep, struct board *board, struct worker *worker)
+{
+    struct suite *suite = suite_create(&sweep->suite);
+
+    while (suite && worker->worst != SUITE_NOT_TESTED &&
+           __atomic_load_n(&board->failures, __ATOMIC_RELAXED) <
+               sweep->suite.failures_max) {
+        size_t index = __atomic_fetch_add(&board->next, 1, __ATOMIC_RELAXED);
+
+        if (index >= board->case_count)
+            break;
+        size_t failures = worker->failure_count;
+        enum suite_result result =
+            sweep->workload->test(&sweep->plan, index, suite, worker->error);
+
+        if (result > worker->worst)
+            worker->worst = result;
+        tell(worker, suite_report(suite));
+        __atomic_add_fetch(&board->failures, worker->failure_count - failures,
+                           __ATOMIC_RELAXED);
+        worker->cases++;
+    }
+    worker->is_done = suite != NULL;
+}
+
+/* ---- All of them ----------------------------------------------------------------- */
+
+static bool start(const struct sweep *sweep, struct board *board, unsigned count)
+{
+    fflush(NULL);
+    for (unsigned i = 0; i < count; i++) {
+        pid_t process = fork();
+
+        if (process == 0) {
+            work(sweep, board, &board->workers[i]);
+            _exit(0);
+        }
+        if (process < 0)
+            return false;
+        board->workers[i].process = process;
+    }
+    return true;
+}
+
+static void print_progress(const struct sweep *sweep, const struct board *board)
+{
+    uint64_t states = 0;
+    size_t cases = 0;
+
+    for (unsigned i = 0; i < WORKERS_MAX; i++) {
+        states += board->workers[i].states;
+        cases += board->workers[i].cases;
+    }
+    fprintf(stderr, "%s: %zu of %zu cases, %.1f million states\n",
+            sweep->workload->name, cases, board->case_count, (double)states / 1e6);
+}
+
+static bool has_ended(pid_t process)
+{
+    int status;
+    pid_t ended = waitpid(process, &status, WNOHANG);
+
+    return ended == process || (ended < 0 && errno != EINTR);
+}
+
+static void wait_for(const struct sweep *sweep, const struct board *board,
+                     unsigned count)
+{
+    const struct timespec moment = {0, 20 * 1000 * 1000};
+    double next = now() + PROGRESS_S;
+
+    for (unsigned i = 0; i < count; i++)
+        while (board->workers[i].process > 0 && !has_ended(board->workers[i].process)) {
+            nanosleep(&moment, NULL);
+            if (now() < next)
+                continue;
+            print_progress(sweep, board);
+            next = now() + PROGRESS_S;
+        }
+}
+
+/* ---- One report ------------------------------------------------------------------ */
+
+static void add_count(struct explore_count *to, const struct explore_count *from)
+{
+    to->points += from->points;
+    to->exact_points += from->exact_points;
+    to->kills += from->kills;
+    to->states += from->states;
+    to->nested += from->nested;
+    to->nested_points += from->nested_points;
+    to->exact_nested_points += from->exact_nested_points;
+    to->judged += from->judged;
+    to->out_of_time |= from->out_of_time;
+    if (__builtin_add_overflow(to->possible, from->possible, &to->possible))
+        to->possible = UINT64_MAX;
+}
+
+static struct report_workload *find(struct report *report, const char *name)
+{
+    for (size_t i = 0; i < report->workload_count; i++)
+        if (strcmp(report->workloads[i].name, name) == 0)
+            return &report->workloads[i];
+    struct report_workload *new = &report->workloads[report->workload_count++];
+
+    memcpy(new->name, name, sizeof(new->name));
+    return new;
+}
+
+static void add_workload(struct report *report, const struct report_workload *from)
+{
+    struct report_workload *to = find(report, from->name);
+
+    to->programs += from->programs;
+    to->operations += from->operations;
+    to->seconds += from->seconds;
+    to->is_sampled |= from->is_sampled;
+    to->never_flushes |= from->never_flushes;
+    to->failures += from->failures;
+    add_count(&to->count, &from->count);
+}
+
+static void add_workers(struct report *report, const struct board *board)
+{
+    for (unsigned i = 0; i < WORKERS_MAX; i++)
+        for (size_t j = 0; j < board->workers[i].workload_count; j++)
+            add_workload(report, &board->workers[i].workloads[j]);
+}
+
+/* What workers found is judged once more here, to be explained. */
+static enum suite_result replay_failures(const struct sweep *sweep,
+                                         const struct board *board, struct suite *suite)
+{
+    char error[WORKLOAD_ERROR_SIZE];
+    enum suite_result result = SUITE_PASSED;
+
+    for (unsigned i = 0; i < WORKERS_MAX; i++)
+        for (size_t j = 0; j < board->workers[i].failure_count; j++) {
+            result =
+                sweep->workload->replay(board->workers[i].failures[j], suite, error);
+            if (result != SUITE_FAILED)
+                return cannot(board->workers[i].failures[j],
+                              "this was wrong, and is not now");
+        }
+    return result;
+}
+
+static enum suite_result write_report(const struct sweep *sweep,
+                                      const struct report *report)
+{
+    int json = sweep->json ? report_json(report, sweep->json) : 0;
+    int html = sweep->html ? report_html(report, sweep->html) : 0;
+
+    report_text(report, stdout);
+    fflush(stdout);
+    if (json < 0)
+        return cannot(sweep->json, strerror(-json));
+    if (html < 0)
+        return cannot(sweep->html, strerror(-html));
+    return SUITE_PASSED;
+}
+
+static enum suite_result report_all(const struct sweep *sweep,
+                                    const struct board *board, double seconds)
+{
+    static struct report_workload workloads[SETTINGS_MAX];
+    struct suite_options options = sweep->suite;
+
+    options.failures_max = SIZE_MAX;
+    struct suite *suite = suite_create(&options);
+
+    if (!suite)
+        return cannot(sweep->workload->name, "no memory");
+    enum suite_result result = replay_failures(sweep, board, suite);
+    struct report report = *suite_report(suite);
+
+    report.workloads = workloads;
+    report.workload_count = 0;
+    report.is_replay = false;
+    report.seconds = seconds;
+    add_workers(&report, board);
+    enum suite_result written = write_report(sweep, &report);
+
+    suite_destroy(suite);
+    return written > result ? written : result;
+}
+
+static enum suite_result check_workers(const struct board *board, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const struct worker *worker = &board->workers[i];
+
+        if (worker->worst == SUITE_NOT_TESTED)
+            return cannot("cannot be tested", worker->error);
+        if (!worker->is_done)
+            return cannot("cannot be tested", "a process ended");
+    }
+    return SUITE_PASSED;
+}
+
+enum suite_result sweep_explore(const struct sweep *sweep)
+{
+    char error[WORKLOAD_ERROR_SIZE] = "";
+    double begin = now();
+    struct board *board = share(sizeof(*board));
+
+    if (!board)
+        return cannot(sweep->workload->name, "no memory");
+    board->case_count = sweep->workload->plan(&sweep->plan, error);
+    if (board->case_count == 0)
+        return cannot(sweep->workload->name, error);
+    unsigned count = count_jobs(sweep->jobs, board->case_count);
+    bool started = start(sweep, board, count);
+
+    wait_for(sweep, board, count);
+    enum suite_result result = started
+                                   ? check_workers(board, count)
+                                   : cannot("cannot start processes", strerror(errno));
+
+    if (result == SUITE_PASSED)
+        result = report_all(sweep, board, now() - begin);
+    munmap(board, sizeof(*board));
+    return result;
+}
+
+enum suite_result sweep_replay(const struct sweep *sweep, const char *id)
+{
+    char error[WORKLOAD_ERROR_SIZE] = "";
+    struct suite *suite = suite_create(&sweep->suite);
+
+    if (!suite)
+        return cannot(sweep->workload->name, "no memory");
+    enum suite_result result = sweep->workload->replay(id, suite, error);
+
+    if (result == SUITE_NOT_TESTED)
+        cannot("cannot be tested", error);
+    else if (write_report(sweep, suite_report(suite)) != SUITE_PASSED)
+        result = SUITE_NOT_TESTED;
+    suite_destroy(suite);
+    return result;
+}
