@@ -25,15 +25,23 @@ void arena_finish(struct arena *arena);
 
 void *arena_alloc_slow(struct arena *arena, size_t size);
 
-/* Memory aligned to 16, or NULL. */
-static inline void *arena_alloc(struct arena *arena, size_t size)
+/* Memory aligned to 16 from what is there already, or NULL. */
+static inline void *arena_try(struct arena *arena, size_t size)
 {
     size_t used = arena->used;
 
     if (size > arena->chunks->size - used)
-        return arena_alloc_slow(arena, size);
+        return NULL;
     arena->used = used + ((size + 15) & ~(size_t)15);
     return arena->chunks->bytes + used;
+}
+
+/* Memory aligned to 16, or NULL. */
+static inline void *arena_alloc(struct arena *arena, size_t size)
+{
+    void *memory = arena_try(arena, size);
+
+    return memory ? memory : arena_alloc_slow(arena, size);
 }
 
 void arena_reset(struct arena *arena);

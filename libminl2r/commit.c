@@ -328,43 +328,40 @@ static bool streams_well(const struct extent *e)
 }
 
 /*
- * Marks the extents that bring no new value, and chooses how the others are stored:
- * past the cache where that does for the whole block, since F2 waits for it less than
- * for flushes. A line that has to be flushed anyway is not streamed, too.
+ * Logs what changes in place, neighbours in one record. What is unchanged between two
+ * neighbours is logged too: no more records than log_growth() reckoned with.
+ *
+ * Chooses, too, how the bytes will be stored: past the cache if that does for the whole
+ * block, since F2 waits for it less than for flushes. A line that has to be flushed
+ * anyway is not streamed, too.
  */
-static void mark_extents(const struct minl2r_tx *tx, struct block_write *write)
+static void log_extents(struct log_writer *writer, struct block_write *write,
+                        bool may_stream)
 {
-    bool past_cache = !write->slots && tx->writes.snapshots.count == 0;
+    uint32_t start = 0, end = 0; /* of the record being gathered; empty: none yet */
+    uint32_t neighbour = 0;      /* where an extent that belongs to it starts */
+    bool past_cache = may_stream && !write->slots;
 
     for (uint32_t i = 0; i < write->extent_count; i++) {
         struct extent *e = &write->extents[i];
 
-        e->unchanged = has_bytes(pool_at(tx->pool, write->block + e->start), e->bytes,
-                                 e->end - e->start);
+        e->unchanged = has_bytes(pool_at(writer->pool, write->block + e->start),
+                                 e->bytes, e->end - e->start);
         past_cache &= e->bytes && !e->unchanged && streams_well(e);
-    }
-    write->past_cache = past_cache;
-}
-
-/*
- * Logs what changes in place, neighbours in one record. What is unchanged between two
- * neighbours is logged too: no more records than log_growth() reckoned with.
- */
-static void log_extents(struct log_writer *writer, const struct block_write *write)
-{
-    for (uint32_t i = 0; i < write->extent_count;) {
-        const struct extent *e = &write->extents[i++];
-        uint32_t next = e->end, end = e->end;
-
+        if (e->start != neighbour && start < end) {
+            log_append_undo(writer, write->block + start, end - start);
+            start = end;
+        }
+        neighbour = e->end;
         if (e->unchanged)
             continue;
-        for (; i < write->extent_count && write->extents[i].start == next; i++) {
-            next = write->extents[i].end;
-            if (!write->extents[i].unchanged)
-                end = next;
-        }
-        log_append_undo(writer, write->block + e->start, end - e->start);
+        if (start == end)
+            start = e->start;
+        end = e->end;
     }
+    if (start < end)
+        log_append_undo(writer, write->block + start, end - start);
+    write->past_cache = past_cache;
 }
 
 static void log_swap(struct log_writer *writer, const struct block_write *write)
@@ -392,12 +389,10 @@ static int log_changes(struct minl2r_tx *tx)
     struct log_writer writer = begin_log(tx);
 
     for (struct block_write *w = tx->writes.first; w; w = w->next) {
-        if (w->fresh) {
+        if (w->fresh)
             log_swap(&writer, w);
-            continue;
-        }
-        mark_extents(tx, w);
-        log_extents(&writer, w);
+        else
+            log_extents(&writer, w, tx->writes.snapshots.count == 0);
     }
     log_runs(&writer, PM_ALLOC, &tx->writes.allocs);
     log_runs(&writer, PM_FREE, &tx->writes.frees);
@@ -559,7 +554,9 @@ static void flush_in_place(struct minl2r_tx *tx)
                 pm_flush(&tx->phase, pool_at(tx->pool, w->slot), sizeof(w->fresh));
             continue;
         }
-        for (uint32_t i = 0; i < w->extent_count && !w->past_cache; i++)
+        if (w->past_cache)
+            continue;
+        for (uint32_t i = 0; i < w->extent_count; i++)
             pm_flush(&tx->phase, pool_at(tx->pool, w->block + w->extents[i].start),
                      w->extents[i].end - w->extents[i].start);
     }

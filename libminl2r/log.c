@@ -167,11 +167,9 @@ static bool append_undo_of_8(struct log_writer *writer, uint64_t target)
     return true;
 }
 
-void log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size)
+__attribute__((noinline)) static void append_undo(struct log_writer *writer,
+                                                  uint64_t target, uint64_t size)
 {
-    writer->phase->stats->log_payload_bytes += size;
-    if (size == 8 && append_undo_of_8(writer, target))
-        return;
     while (size > 0) {
         make_room(writer, RECORD_SIZE_MIN);
         uint64_t piece = (room(writer) - sizeof(struct pm_record)) & ~7ull;
@@ -182,6 +180,13 @@ void log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size)
         target += piece;
         size -= piece;
     }
+}
+
+void log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size)
+{
+    writer->phase->stats->log_payload_bytes += size;
+    if (size != 8 || !append_undo_of_8(writer, target))
+        append_undo(writer, target, size);
 }
 
 void log_append_blocks(struct log_writer *writer, enum pm_record_type type,

@@ -412,10 +412,15 @@ static void drain(void)
 }
 #endif
 
+static bool is_words(const uint8_t *dst, size_t size)
+{
+    return (((uintptr_t)dst | size) & 3) == 0;
+}
+
 /* Part of a line: what is no whole word or half of one goes through the cache. */
 static void stream_part(uint8_t *dst, const uint8_t *src, size_t size)
 {
-    if ((((uintptr_t)dst | size) & 3) == 0) {
+    if (is_words(dst, size)) {
         stream_words(dst, src, size);
         return;
     }
@@ -423,7 +428,9 @@ static void stream_part(uint8_t *dst, const uint8_t *src, size_t size)
     pmem_deep_flush(dst, size);
 }
 
-static void stream(uint8_t *dst, const uint8_t *src, size_t size)
+/* Out of line, as what is rarer than a few words: see pm_store_nt(). */
+__attribute__((noinline)) static void stream(uint8_t *dst, const uint8_t *src,
+                                             size_t size)
 {
     size_t head = -(uintptr_t)dst & (PM_LINE - 1);
 
@@ -450,24 +457,39 @@ static void widen(struct pm_phase *phase, const void *ptr, size_t size)
         phase->high = start + size;
 }
 
-void pm_store_nt(struct pm_phase *phase, const void *dst, const void *src, size_t size)
+/* Where no line has to be written back. */
+__attribute__((noinline)) static void
+store_in_cache(struct pm_phase *phase, const void *dst, const void *src, size_t size)
 {
-    if (!flushes_lines(phase)) {
-        pm_store(phase, dst, src, size);
-        pm_flush(phase, dst, size);
-        return;
-    }
-    if (size == 0)
-        return;
+    pm_store(phase, dst, src, size);
+    pm_flush(phase, dst, size);
+}
+
+static void count_streamed(struct pm_phase *phase, const void *dst, size_t size)
+{
     uintptr_t first = line_of(dst);
     uintptr_t last = line_of((const uint8_t *)dst + size - 1);
 
-    stream(writable(dst), src, size);
     phase->stats->pm_bytes += size;
     phase->stats->lines_streamed +=
         (last - first) / PM_LINE + (first != phase->last_streamed);
     phase->last_streamed = last;
     phase->pending = true;
+}
+
+void pm_store_nt(struct pm_phase *phase, const void *dst, const void *src, size_t size)
+{
+    if (!flushes_lines(phase)) {
+        store_in_cache(phase, dst, src, size);
+        return;
+    }
+    if (size == 0)
+        return;
+    count_streamed(phase, dst, size);
+    if (size < PM_LINE && line_of(dst) == phase->last_streamed && is_words(dst, size))
+        stream_words(writable(dst), src, size);
+    else
+        stream(writable(dst), src, size);
 }
 
 void pm_flush(struct pm_phase *phase, const void *ptr, size_t size)

@@ -708,28 +708,37 @@ static bool queue_first_range(struct writeset *ws, uint64_t dst, const void *src
 
     if (ws->table[i])
         return false;
-    struct block_write *write = arena_alloc(&ws->arena, sizeof(*write) + size);
+    struct block_write *write = arena_try(&ws->arena, sizeof(*write) + size);
 
     if (!write)
         return false;
     ws->log_queued += LOG_RECORD_SIZE(size) + 8;
     init_block_write(write, dst - start, dst - start);
     link_block_write(ws, write, i);
-    if (size == 8) /* without a call */
-        memcpy(write + 1, src, 8);
-    else
-        memcpy(write + 1, src, size);
     write->inline_extents[0] = (struct extent){start, start + (uint32_t)size,
                                                (const uint8_t *)(write + 1), false};
     write->extent_count = 1;
     write->covered = (uint32_t)size;
+    if (size == 8) /* without a call */
+        memcpy(write + 1, src, 8);
+    else
+        memcpy(write + 1, src, size);
     return true;
+}
+
+__attribute__((noinline)) static int queue_copy(struct writeset *ws, uint64_t dst,
+                                                const void *src, uint64_t size)
+{
+    uint8_t *bytes = arena_alloc(&ws->arena, size);
+
+    if (!bytes)
+        return no_memory();
+    memcpy(bytes, src, size);
+    return queue(ws, dst, bytes, size);
 }
 
 int writeset_write(struct writeset *ws, uint64_t dst, const void *src, uint64_t size)
 {
-    uint8_t *bytes = NULL;
-
     if (size == 0)
         return 0;
     if (!is_data(&ws->pool->geo, dst, size))
@@ -738,13 +747,7 @@ int writeset_write(struct writeset *ws, uint64_t dst, const void *src, uint64_t 
         __builtin_prefetch(pool_at(ws->pool, dst), 1);
     if (src && size <= PM_LINE && queue_first_range(ws, dst, src, size))
         return 0;
-    if (src) {
-        bytes = arena_alloc(&ws->arena, size);
-        if (!bytes)
-            return no_memory();
-        memcpy(bytes, src, size);
-    }
-    return queue(ws, dst, bytes, size);
+    return src ? queue_copy(ws, dst, src, size) : queue(ws, dst, NULL, size);
 }
 
 int writeset_copy(struct writeset *ws, uint64_t dst, uint64_t src, uint64_t size)

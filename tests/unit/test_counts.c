@@ -313,6 +313,26 @@ static void writes_to_one_line_flush_it_once(void **state)
     assert_int_equal(commit_cost(bed).lines_flushed, 1);
 }
 
+static void words_in_place_go_past_the_cache(void **state)
+{
+    struct bed *bed = *state;
+
+    write_ranges(bed, 16, 8);
+    assert_int_equal(commit_cost(bed).lines_flushed, 0);
+}
+
+static void line_that_is_flushed_is_not_streamed_too(void **state)
+{
+    struct bed *bed = *state;
+
+    assert_ok(minl2r_tx_write(bed->tx, bed->data, bed->bytes, 8));
+    assert_ok(minl2r_tx_write(bed->tx, bed->data + 16, bed->bytes, 7));
+    struct minl2r_stats both = commit_cost(bed);
+
+    assert_int_equal(both.lines_flushed, 1);
+    assert_int_equal(both.lines_streamed, 2 + 1); /* log, settled */
+}
+
 static void whole_block_is_streamed(void **state)
 {
     struct bed *bed = *state;
@@ -459,6 +479,8 @@ int main(void)
         test(eadr_waits_for_nothing),
         test(eight_bytes_cost_three_lines),
         test(writes_to_one_line_flush_it_once),
+        test(words_in_place_go_past_the_cache),
+        test(line_that_is_flushed_is_not_streamed_too),
         test(whole_block_is_streamed),
         test(data_logging_saves_the_bytes_that_change),
         test(just_below_half_of_a_block_saves_its_bytes),
