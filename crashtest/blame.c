@@ -389,6 +389,8 @@ void blame_find(const struct subject *subject, const struct place *place,
 
     *blame = (struct blame){.kind = kind_of(&search, place, crash)};
     find_words(&search, crash, operation, &words);
+    if (blame->kind != BLAME_LOGIC)
+        SAY(blame->culprit, "%s", search.culprit ? words.culprit : words.last);
     if (search.culprit) {
         blame->store = search.culprit->event;
         blame->is_lost = true;

@@ -26,6 +26,7 @@ struct blame {
     enum blame_kind kind;
     bool is_lost;             /* was anything? */
     struct trace_event store; /* that; else the last before the crash; size 0: none */
+    char culprit[220];        /* its place; empty: none */
     char headline[400];       /* what is wrong, in one sentence */
     char hint[400];           /* what to do */
 };

@@ -10,6 +10,7 @@
 #define BOUNDED_CONTENTS 16
 #define LAZY_CONTENTS 4096
 #define LAZY_GUARDED 16
+#define WRONG_MAX 4 /* states of a crash point: then it goes on with the next */
 #define SEEN_FIRST 4096
 #define RECOVERY_EVENTS_MAX ((size_t)1 << 22)
 
@@ -39,18 +40,6 @@ enum pass { PASS_POWER, PASS_RECOVERY, PASS_KILL, PASSES };
 /* The outer level is the run, the inner one the recovery from one of its crashes. */
 enum { RUN, RECOVERY, LEVELS };
 
-struct level {
-    struct px86 px86;
-    struct choice *choices;
-    struct content *contents;
-    struct px86_choice *scratch;
-    uint32_t choice_count, choice_capacity;
-    uint32_t content_count, content_capacity, scratch_capacity;
-    struct trace *trace; /* of the recovery from a state of this level */
-    enum place_kind kind;
-    size_t event;
-};
-
 /* Which contents are left, and how that came about: see "Lazily". */
 struct lazy {
     bool *alive; /* as the level's contents */
@@ -65,6 +54,19 @@ struct lazy {
     uint32_t depth, length, path_capacity;
 };
 
+struct level {
+    struct px86 px86;
+    struct choice *choices;
+    struct content *contents;
+    struct px86_choice *scratch;
+    uint32_t choice_count, choice_capacity;
+    uint32_t content_count, content_capacity, scratch_capacity;
+    struct trace *trace; /* of the recovery from a state of this level */
+    struct lazy lazy;
+    enum place_kind kind;
+    size_t event;
+};
+
 struct explorer {
     const struct subject *subject;
     const struct explore_options *options;
@@ -76,13 +78,17 @@ struct explorer {
     enum pass pass;
     bool recovery_stores; /* in some state */
     bool fell_short;      /* not all states of the point were visited */
-    bool is_rare;         /* what is judged now */
-    struct place *place;  /* of the first wrong state */
-    uint64_t hash;        /* of the image as patched */
+    bool is_exploring;    /* wrong states are findings */
+    bool is_stopped;
+    struct finding *findings;
+    uint32_t finding_count, finding_capacity;
+    uint32_t wrong;   /* states of the point */
+    unsigned watched; /* level */
+    bool is_rare;     /* what is judged now */
+    uint64_t hash;    /* of the image as patched */
     uint64_t random;
     uint64_t *seen; /* hashes, open addressing */
     uint64_t seen_count, seen_capacity;
-    struct lazy lazy;
     struct explore_point *points;
     uint32_t point_count, point_capacity;
     double end; /* of the time to explore */
@@ -90,7 +96,13 @@ struct explorer {
 
 static bool is_over(const struct explorer *x)
 {
-    return x->verdict.kind != VERDICT_RIGHT || x->count.out_of_time;
+    return x->is_stopped || x->count.out_of_time;
+}
+
+/* More of the same would be wrong. */
+static bool is_point_over(const struct explorer *x)
+{
+    return is_over(x) || (x->wrong >= WRONG_MAX && !x->options->every_failure);
 }
 
 static void *check_memory(void *memory)
@@ -120,108 +132,6 @@ static double now(void)
 
 /* ---- Places ---------------------------------------------------------------------- */
 
-void place_finish(struct place *place)
-{
-    for (unsigned i = 0; i < LEVELS; i++)
-        free(place->levels[i].lines);
-    *place = (struct place){0};
-}
-
-static void place_add(struct place_level *level, uint64_t at, struct px86_choice choice)
-{
-    if (level->count == level->capacity) {
-        level->capacity = level->capacity * 2 + 16;
-        level->lines = check_memory(
-            realloc(level->lines, level->capacity * sizeof(*level->lines)));
-    }
-    level->lines[level->count++] = (struct place_line){at, choice};
-}
-
-void place_copy(struct place *to, const struct place *from)
-{
-    for (unsigned i = 0; i < LEVELS; i++) {
-        struct place_level *level = &to->levels[i];
-
-        level->kind = from->levels[i].kind;
-        level->event = from->levels[i].event;
-        level->count = 0;
-        for (size_t j = 0; j < from->levels[i].count; j++)
-            place_add(level, from->levels[i].lines[j].at,
-                      from->levels[i].lines[j].choice);
-    }
-}
-
-static const char place_letters[] = {
-    [PLACE_NONE] = 0, [PLACE_POWER] = 'p', [PLACE_KILLED] = 'k', [PLACE_SAVED] = 'e'};
-
-static void append_level(FILE *out, const struct place_level *level)
-{
-    fprintf(out, "%c%zu:", place_letters[level->kind], level->event);
-    for (size_t i = 0; i < level->count; i++) {
-        const struct place_line *line = &level->lines[i];
-
-        fprintf(out, "%s%llx=%x.%x.%llx", i ? "," : "", (unsigned long long)line->at,
-                line->choice.whole, line->choice.subset,
-                (unsigned long long)line->choice.streams);
-    }
-}
-
-void place_print(const struct place *place, char *text, size_t size)
-{
-    FILE *out = fmemopen(text, size, "w");
-
-    text[0] = 0;
-    if (!out)
-        return;
-    append_level(out, &place->levels[RUN]);
-    if (place->levels[RECOVERY].kind != PLACE_NONE) {
-        fputc('/', out);
-        append_level(out, &place->levels[RECOVERY]);
-    }
-    fclose(out);
-    text[size - 1] = 0;
-}
-
-static bool parse_level(struct place_level *level, const char **text)
-{
-    unsigned long long at, streams;
-    unsigned whole, subset;
-    char letter;
-    int length = 0;
-
-    if (sscanf(*text, "%c%zu:%n", &letter, &level->event, &length) < 2 || length == 0)
-        return false;
-    level->kind = letter == 'p'   ? PLACE_POWER
-                  : letter == 'k' ? PLACE_KILLED
-                  : letter == 'e' ? PLACE_SAVED
-                                  : PLACE_NONE;
-    *text += length;
-    while (sscanf(*text, "%llx=%x.%x.%llx%n", &at, &whole, &subset, &streams,
-                  &length) == 4) {
-        place_add(level, at, (struct px86_choice){whole, subset, streams});
-        *text += length;
-        if (**text != ',')
-            break;
-        ++*text;
-    }
-    return level->kind != PLACE_NONE;
-}
-
-bool place_parse(struct place *place, const char *text)
-{
-    *place = (struct place){0};
-    if (text[strspn(text, "pk0123456789abcdef:=.,/")] != 0)
-        return false; /* sscanf() would take signs, spaces and 0x */
-    if (!parse_level(&place->levels[RUN], &text))
-        return false;
-    if (*text == '/') {
-        text++;
-        if (!parse_level(&place->levels[RECOVERY], &text))
-            return false;
-    }
-    return *text == 0;
-}
-
 /* The lines that are not as they were stored last. */
 static void note_level(const struct level *level, struct place_level *place)
 {
@@ -236,14 +146,51 @@ static void note_level(const struct level *level, struct place_level *place)
     }
 }
 
-static void note_place(struct explorer *x, unsigned number)
+/* The same verdict on another state of the crash point is not worth noting. */
+static bool is_noted(const struct explorer *x, unsigned number)
 {
-    if (!x->place)
+    for (uint32_t i = 0; i < x->finding_count; i++) {
+        const struct finding *f = &x->findings[i];
+        const struct place_level *levels = f->place.levels;
+
+        if (levels[RUN].kind == x->levels[RUN].kind &&
+            levels[RUN].event == x->levels[RUN].event &&
+            (levels[RECOVERY].kind != PLACE_NONE) == (number == RECOVERY) &&
+            (number == RUN || levels[RECOVERY].event == x->levels[RECOVERY].event) &&
+            strcmp(f->verdict.message, x->verdict.message) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void note_wrong(struct explorer *x, unsigned number)
+{
+    x->wrong++;
+    if (x->verdict.kind == VERDICT_WRONG && is_noted(x, number))
         return;
-    note_level(&x->levels[RUN], &x->place->levels[RUN]);
-    x->place->levels[RECOVERY].kind = PLACE_NONE;
+    x->findings = grow(x->findings, x->finding_count + 1, &x->finding_capacity,
+                       sizeof(*x->findings));
+    struct finding *f = &x->findings[x->finding_count++];
+
+    *f = (struct finding){.verdict = x->verdict};
+    note_level(&x->levels[RUN], &f->place.levels[RUN]);
     if (number == RECOVERY)
-        note_level(&x->levels[RECOVERY], &x->place->levels[RECOVERY]);
+        note_level(&x->levels[RECOVERY], &f->place.levels[RECOVERY]);
+    x->is_stopped = x->verdict.kind == VERDICT_CANNOT_SAY || x->verdict.hangs ||
+                    x->finding_count >= x->options->findings_max;
+}
+
+static void forget_findings(struct explorer *x)
+{
+    for (uint32_t i = 0; i < x->finding_count; i++)
+        place_finish(&x->findings[i].place);
+    x->finding_count = 0;
+}
+
+const struct finding *explorer_findings(const struct explorer *x, size_t *count)
+{
+    *count = x->finding_count;
+    return x->findings;
 }
 
 /* ---- States seen already --------------------------------------------------------- */
@@ -318,6 +265,9 @@ static bool is_new(struct explorer *x, unsigned number)
 {
     uint64_t key = mix(x->hash ^ hash_crash(&x->crash, x->outcome) ^
                        mix((uint64_t)number << 8 | x->pass));
+
+    if (x->options->every_failure)
+        key ^= mix(x->levels[RUN].event << 32 ^ x->levels[RECOVERY].event);
 
     if (x->seen_count >= x->seen_capacity / 2)
         grow_seen(x);
@@ -432,8 +382,7 @@ static uint64_t budget_of(const struct explorer *x, const struct level *level)
 /* Its states need not be few, only the contents of each line. */
 static bool is_lazy(const struct explorer *x, const struct level *level)
 {
-    return x->options->strategy->is_lazy && level == &x->levels[RUN] &&
-           x->pass == PASS_POWER && level->kind == PLACE_POWER;
+    return x->options->strategy->is_lazy && level->kind == PLACE_POWER;
 }
 
 static uint32_t contents_max(const struct explorer *x, const struct level *level,
@@ -490,7 +439,8 @@ static bool has_stores(const struct trace *trace)
     return false;
 }
 
-static void judge(struct explorer *x, unsigned number)
+/* Is the state right? */
+static bool judge(struct explorer *x, unsigned number)
 {
     struct trace *trace = x->levels[number].trace;
 
@@ -499,26 +449,33 @@ static void judge(struct explorer *x, unsigned number)
     x->crash.is_rare = x->is_rare;
     trace_clear(trace);
     x->subject->judge(x->subject->arg, &x->crash, trace, &x->verdict);
+    bool is_right = x->verdict.kind == VERDICT_RIGHT;
+
     x->recovery_stores = x->recovery_stores || has_stores(trace);
-    if (x->verdict.kind != VERDICT_RIGHT)
-        note_place(x, number);
+    if (!is_right && x->is_exploring)
+        note_wrong(x, number);
     if (x->end != 0 && now() > x->end)
         x->count.out_of_time = true;
+    return is_right;
 }
 
 static void visit_nested(struct explorer *x, bool was_killed);
 
-/* The bound on recursion is LEVELS: the states of recovery lead to no others. */
-static void visit(struct explorer *x, unsigned number)
+static void count_state(struct explorer *x, unsigned number)
 {
-    if (is_over(x) || !is_new(x, number))
-        return;
     if (number == RECOVERY)
         x->count.nested++;
     else if (x->pass == PASS_POWER)
         x->count.states++;
-    judge(x, number);
-    if (number == RUN && x->pass == PASS_RECOVERY && !is_over(x))
+}
+
+/* The bound on recursion is LEVELS: the states of recovery lead to no others. */
+static void visit(struct explorer *x, unsigned number)
+{
+    if (is_point_over(x) || !is_new(x, number))
+        return;
+    count_state(x, number);
+    if (judge(x, number) && number == RUN && x->pass == PASS_RECOVERY && !is_over(x))
         visit_nested(x, false);
 }
 
@@ -533,7 +490,7 @@ static void visit_every(struct explorer *x, unsigned number)
     choose_none(x, level);
     if (level->choice_count == 0)
         visit(x, number);
-    while (i < level->choice_count && !is_over(x)) {
+    while (i < level->choice_count && !is_point_over(x)) {
         visit(x, number);
         for (i = 0; i < level->choice_count; i++) {
             if (level->choices[i].chosen < last_of(level, i)) {
@@ -552,7 +509,7 @@ static void visit_one_line(struct explorer *x, unsigned number, uint32_t i)
     uint32_t before = level->choices[i].chosen;
     uint32_t step = last_of(level, i) / (4 * BOUNDED_CONTENTS) + 1;
 
-    for (uint32_t chosen = 0; chosen <= last_of(level, i) && !is_over(x);
+    for (uint32_t chosen = 0; chosen <= last_of(level, i) && !is_point_over(x);
          chosen += step) {
         choose(x, level, i, chosen);
         visit(x, number);
@@ -571,7 +528,7 @@ static void visit_pairs(struct explorer *x, unsigned number, uint64_t left)
     struct level *level = &x->levels[number];
 
     for (uint32_t i = 0; i < level->choice_count; i++)
-        for (uint32_t j = 0; j < i && left > 0 && !is_over(x); j++, left--) {
+        for (uint32_t j = 0; j < i && left > 0 && !is_point_over(x); j++, left--) {
             choose_none(x, level);
             choose(x, level, i, last_of(level, i));
             choose(x, level, j, last_of(level, j));
@@ -590,7 +547,7 @@ static void visit_random(struct explorer *x, unsigned number, uint64_t left)
 {
     struct level *level = &x->levels[number];
 
-    for (; left > 0 && !is_over(x); left--) {
+    for (; left > 0 && !is_point_over(x); left--) {
         for (uint32_t i = 0; i < level->choice_count; i++) {
             uint32_t chosen = random_below(x, level->choices[i].count);
 
@@ -641,7 +598,7 @@ static void visit_chain(struct explorer *x, unsigned number, uint64_t left)
     struct level *level = &x->levels[number];
     uint32_t event = 0;
 
-    for (; left > 0 && event != UINT32_MAX && !is_over(x); left--) {
+    for (; left > 0 && event != UINT32_MAX && !is_point_over(x); left--) {
         event = first_store_after(level, event);
         for (uint32_t i = 0; i < level->choice_count; i++) {
             const struct px86_line *line = &level->px86.lines[level->choices[i].line];
@@ -715,11 +672,11 @@ static bool agree(const struct content *a, const struct content *b, uint64_t byt
 }
 
 /* One content for each value that the bytes can still have. */
-static uint32_t find_representatives(struct explorer *x, const struct choice *c,
+static uint32_t find_representatives(struct level *level, const struct choice *c,
                                      uint64_t bytes)
 {
-    const struct content *contents = &x->levels[RUN].contents[c->first];
-    struct lazy *lazy = &x->lazy;
+    const struct content *contents = &level->contents[c->first];
+    struct lazy *lazy = &level->lazy;
     uint32_t count = 0;
 
     lazy->representatives =
@@ -750,9 +707,10 @@ static uint32_t decide(struct lazy *lazy, uint32_t count)
 }
 
 /* What the judged code has stored stays. */
-static void patch(struct explorer *x, struct choice *c, uint32_t chosen, uint64_t kept)
+static void patch(struct explorer *x, const struct level *level, struct choice *c,
+                  uint32_t chosen, uint64_t kept)
 {
-    const struct content *content = &x->levels[RUN].contents[c->first + chosen];
+    const struct content *content = &level->contents[c->first + chosen];
 
     for (unsigned i = 0; i < LINE_SIZE; i++) {
         if (kept >> i & 1)
@@ -761,30 +719,31 @@ static void patch(struct explorer *x, struct choice *c, uint32_t chosen, uint64_
         if (x->subject->shadow)
             x->subject->shadow[c->at + i] = content->bytes[i];
     }
+    x->hash ^= content->hash ^ level->contents[c->first + c->chosen].hash;
     c->chosen = chosen;
 }
 
-static void narrow(struct explorer *x, struct choice *c, uint64_t bytes,
-                   uint64_t written)
+static void narrow(struct explorer *x, struct level *level, struct choice *c,
+                   uint64_t bytes, uint64_t written)
 {
-    struct lazy *lazy = &x->lazy;
-    uint32_t count = find_representatives(x, c, bytes);
+    struct lazy *lazy = &level->lazy;
+    uint32_t count = find_representatives(level, c, bytes);
 
     if (count < 2)
         return;
     uint32_t chosen = lazy->representatives[decide(lazy, count)];
-    const struct content *contents = &x->levels[RUN].contents[c->first];
+    const struct content *contents = &level->contents[c->first];
 
     for (uint32_t i = 0; i < c->count; i++)
         if (!agree(&contents[i], &contents[chosen], bytes))
             lazy->alive[c->first + i] = false;
-    patch(x, c, chosen, written);
+    patch(x, level, c, chosen, written);
 }
 
 static void watch(void *arg, uint64_t offset, size_t size, bool is_store)
 {
     struct explorer *x = arg;
-    struct level *level = &x->levels[RUN];
+    struct level *level = &x->levels[x->watched];
 
     for (uint32_t i = 0; i < level->choice_count; i++) {
         struct choice *c = &level->choices[i];
@@ -794,16 +753,16 @@ static void watch(void *arg, uint64_t offset, size_t size, bool is_store)
         uint64_t bytes = bytes_of_access(c->at, offset, offset + size);
 
         if (is_store)
-            x->lazy.written[i] |= bytes;
+            level->lazy.written[i] |= bytes;
         else
-            narrow(x, c, bytes & ~x->lazy.written[i], x->lazy.written[i]);
+            narrow(x, level, c, bytes & ~level->lazy.written[i],
+                   level->lazy.written[i]);
     }
 }
 
-static void begin_lazy_state(struct explorer *x)
+static void begin_lazy_state(struct level *level)
 {
-    const struct level *level = &x->levels[RUN];
-    struct lazy *lazy = &x->lazy;
+    struct lazy *lazy = &level->lazy;
 
     lazy->alive = grow(lazy->alive, level->content_count, &lazy->alive_capacity,
                        sizeof(*lazy->alive));
@@ -817,32 +776,35 @@ static void begin_lazy_state(struct explorer *x)
 }
 
 /* Taking back what recovery stored was not enough: lines have changed under it. */
-static void end_lazy_state(struct explorer *x)
+static void settle_lazy_state(struct explorer *x, struct level *level)
 {
-    struct level *level = &x->levels[RUN];
-
     for (uint32_t i = 0; i < level->choice_count; i++)
-        patch(x, &level->choices[i], last_of(level, i), 0);
+        patch(x, level, &level->choices[i], level->choices[i].chosen, 0);
+}
+
+static void end_lazy_state(struct explorer *x, struct level *level)
+{
+    for (uint32_t i = 0; i < level->choice_count; i++)
+        patch(x, level, &level->choices[i], last_of(level, i), 0);
 }
 
 /*
  * Guards against loads that are not seen: a right state must be so, too, where each line
  * has the least of the contents that are left to it.
  */
-static void visit_least_content(struct explorer *x)
+static void visit_least_content(struct explorer *x, unsigned number)
 {
-    struct level *level = &x->levels[RUN];
+    struct level *level = &x->levels[number];
 
-    x->subject->set_watch(x->subject->arg, NULL, NULL);
     for (uint32_t i = 0; i < level->choice_count; i++) {
         struct choice *c = &level->choices[i];
         uint32_t least = 0;
 
-        while (least < last_of(level, i) && !x->lazy.alive[c->first + least])
+        while (least < last_of(level, i) && !level->lazy.alive[c->first + least])
             least++;
-        patch(x, c, least, 0);
+        patch(x, level, c, least, 0);
     }
-    judge(x, RUN);
+    judge(x, number);
 }
 
 /* Drops decisions without another way; takes the next way of the last. */
@@ -858,48 +820,73 @@ static bool next_path(struct lazy *lazy)
     return false;
 }
 
-static bool visit_lazy_states(struct explorer *x)
+static bool set_watch(struct explorer *x, watch_fn *function, unsigned number)
 {
-    const struct subject *subject = x->subject;
-    uint64_t left = x->options->budget;
-    uint32_t guarded = 0;
-    bool more = true;
-
-    x->lazy.length = 0;
-    choose_all(x, &x->levels[RUN]);
-    while (more && left-- > 0 && !is_over(x)) {
-        if (!subject->set_watch(subject->arg, watch, x))
-            return false;
-        begin_lazy_state(x);
-        x->count.states++;
-        x->is_rare = true;
-        judge(x, RUN);
-        x->is_rare = false;
-        if (!is_over(x) && guarded++ < LAZY_GUARDED)
-            visit_least_content(x);
-        end_lazy_state(x);
-        more = next_path(&x->lazy);
-    }
-    return !more && subject->set_watch(subject->arg, NULL, NULL);
+    x->watched = number;
+    return x->subject->set_watch(x->subject->arg, function, x);
 }
 
-/* Eagerly where lines cannot be watched, have too many contents, or need too many runs. */
+static bool visit_lazy_state(struct explorer *x, unsigned number, bool guarded)
+{
+    struct level *level = &x->levels[number];
+
+    if (!set_watch(x, watch, number))
+        return false;
+    begin_lazy_state(level);
+    count_state(x, number);
+    x->is_rare = number == RUN;
+    bool is_right = judge(x, number);
+
+    x->is_rare = false;
+    set_watch(x, NULL, number);
+    settle_lazy_state(x, level);
+    if (is_right && number == RUN && x->pass == PASS_RECOVERY)
+        visit_nested(x, false);
+    if (is_right && guarded && !is_over(x))
+        visit_least_content(x, number);
+    end_lazy_state(x, level);
+    return true;
+}
+
+/* False: there are more, or loads cannot be watched. */
+static bool visit_lazy_states(struct explorer *x, unsigned number)
+{
+    struct lazy *lazy = &x->levels[number].lazy;
+    uint64_t budget = budget_of(x, &x->levels[number]);
+    uint64_t guarded = number == RUN ? LAZY_GUARDED : 1;
+
+    lazy->length = 0;
+    choose_all(x, &x->levels[number]);
+    for (uint64_t i = 0; i < budget && !is_point_over(x); i++) {
+        if (!visit_lazy_state(x, number, i < guarded))
+            return false;
+        if (!next_path(lazy))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Eagerly where lines cannot be watched, have too many contents, or need too many runs.
+ * What recovery does not load can matter once that is crashed: then states are the same
+ * only if they are equal.
+ */
 static void visit_lazily(struct explorer *x, unsigned number, bool all_fit)
 {
     struct level *level = &x->levels[number];
     bool states_fit = count_states(&level->px86) <= budget_of(x, level);
+    bool is_crashed_again = number == RUN && x->pass == PASS_RECOVERY;
 
-    if (!is_lazy(x, level) || !x->subject->set_watch) {
+    if (!is_lazy(x, level) || !x->subject->set_watch ||
+        (is_crashed_again && states_fit)) {
         visit_eagerly(x, number, all_fit);
         return;
     }
-    bool is_done = all_fit && visit_lazy_states(x);
-
-    x->subject->set_watch(x->subject->arg, NULL, NULL);
-    if (!is_done && !is_over(x)) {
-        x->fell_short = !states_fit;
-        visit_eagerly(x, number, states_fit);
-    }
+    x->count.nested_is_bounded |= is_crashed_again;
+    if ((all_fit && visit_lazy_states(x, number)) || is_point_over(x))
+        return;
+    x->fell_short = !states_fit;
+    visit_eagerly(x, number, states_fit);
 }
 
 /* Few states are tried as they are: then nothing depends on what is watched. */
@@ -977,12 +964,18 @@ static void visit_point(struct explorer *x, unsigned number, size_t event)
     uint64_t states = count_states(&level->px86);
     struct explore_point point = {event, x->count.states, states, false};
     bool all_fit = begin_choices(x, level, states);
+    bool outer_fell_short = x->fell_short;
+    uint32_t outer_wrong = x->wrong;
 
     x->fell_short = !all_fit || strategy->visit == visit_sampled;
+    x->wrong = 0;
     strategy->visit(x, number, all_fit);
     end_choices(x, level);
-    point.exact = !x->fell_short && !is_over(x);
+    point.exact = !x->fell_short && !is_point_over(x);
+    x->count.nested_is_bounded |= x->pass == PASS_RECOVERY && !point.exact;
     count_point(x, number, point);
+    x->fell_short = outer_fell_short;
+    x->wrong = outer_wrong;
 }
 
 static bool is_crash_point(const struct px86 *px86, const struct trace_event *event)
@@ -1064,12 +1057,14 @@ static void visit_kill(struct explorer *x, size_t event)
     run->event = event;
     x->count.kills++;
     begin_choices(x, run, UINT64_MAX);
+    x->wrong = 0;
     choose_all(x, run);
     x->is_rare = true;
-    judge(x, RUN);
+    bool is_right = judge(x, RUN);
+
     x->is_rare = false;
     end_choices(x, run);
-    if (!is_over(x))
+    if (is_right && !is_over(x))
         visit_nested(x, true);
 }
 
@@ -1149,8 +1144,9 @@ static void run_saved_event(struct explorer *x, size_t i)
         return;
     if (i < x->options->first)
         return;
+    x->wrong = 0;
     visit_saved(x, RUN, i);
-    if (!is_over(x) && x->options->nested_budget > 0)
+    if (x->wrong == 0 && !is_over(x) && x->options->nested_budget > 0)
         visit_saved_recovery(x);
 }
 
@@ -1225,24 +1221,37 @@ static void run_saved(struct explorer *x)
     revert(x, trace);
 }
 
+static void forget_run(struct explorer *x)
+{
+    x->count = (struct explore_count){0};
+    x->point_count = 0;
+    x->is_stopped = x->recovery_stores = false;
+    forget_findings(x);
+    forget_seen(x);
+}
+
 void explorer_run(struct explorer *x, struct explore_count *count, struct place *place,
                   struct verdict *verdict)
 {
     rewind_run(x);
+    forget_run(x);
     x->pass = PASS_POWER;
-    x->count = (struct explore_count){0};
-    x->point_count = 0;
-    x->recovery_stores = false;
-    forget_seen(x);
     x->end = x->options->seconds > 0 ? now() + x->options->seconds : 0;
-    x->place = place;
+    x->is_exploring = true;
     if (x->options->strategy->saves_caches)
         run_saved(x);
     else
         run_cached(x);
-    x->place = NULL;
+    x->is_exploring = false;
     x->end = 0;
-    *verdict = x->verdict;
+    x->count.is_stopped = x->is_stopped;
+    *verdict = (struct verdict){0};
+    if (x->finding_count > 0) {
+        *verdict = x->findings[x->finding_count - 1].verdict;
+        if (verdict->kind == VERDICT_WRONG)
+            *verdict = x->findings[0].verdict;
+        place_copy(place, &x->findings[0].place);
+    }
     *count = x->count;
 }
 
@@ -1524,11 +1533,13 @@ void explorer_destroy(struct explorer *x)
         free(x->levels[i].choices);
         free(x->levels[i].contents);
         free(x->levels[i].scratch);
+        free(x->levels[i].lazy.alive);
+        free(x->levels[i].lazy.written);
+        free(x->levels[i].lazy.representatives);
+        free(x->levels[i].lazy.path);
     }
-    free(x->lazy.alive);
-    free(x->lazy.written);
-    free(x->lazy.representatives);
-    free(x->lazy.path);
+    forget_findings(x);
+    free(x->findings);
     free(x->seen);
     free(x->points);
     free(x);

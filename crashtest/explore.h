@@ -49,6 +49,7 @@ enum verdict_kind {
 
 struct verdict {
     enum verdict_kind kind;
+    bool hangs;        /* wrong, and so slow that it is enough */
     const char *step;  /* what was being done: "recovery", "check" */
     char message[512]; /* what was wrong, as a sentence without its end */
     uint64_t outcome;  /* which of the right states: crashes in recovery may need it */
@@ -84,7 +85,9 @@ struct explore_options {
     bool kill;
     size_t first; /* crash points before this event of the trace are left out */
     uint64_t seed;
-    double seconds; /* then it ends; 0: never */
+    double seconds;      /* then it ends; 0: never */
+    size_t findings_max; /* then it ends; 0 is 1 */
+    bool every_failure;  /* of each crash point, even if others had the same states */
 };
 
 /* What happened to be explored. */
@@ -96,8 +99,10 @@ struct explore_count {
     uint64_t possible; /* as far as they can be counted: saturates at UINT64_MAX */
     uint64_t nested;   /* different ones, of recovery */
     uint64_t nested_points, exact_nested_points;
-    uint64_t judged; /* how often recovery was run */
+    bool nested_is_bounded; /* of some state of the run */
+    uint64_t judged;        /* how often recovery was run */
     bool out_of_time;
+    bool is_stopped; /* enough was wrong */
 };
 
 /* A crash point of the run. */
@@ -128,13 +133,16 @@ struct place_level {
     size_t count, capacity;
 };
 
+#define PLACE_LEVELS 2
+
 /* A crash: of the run, and perhaps of the recovery from it. */
 struct place {
-    struct place_level levels[2];
+    struct place_level levels[PLACE_LEVELS];
 };
 
 void place_finish(struct place *place);
 void place_copy(struct place *to, const struct place *from);
+void place_add(struct place_level *level, uint64_t at, struct px86_choice choice);
 /* The part of the name after program and seed. */
 void place_print(const struct place *place, char *text, size_t size);
 /* False if it is no name. */
@@ -166,9 +174,21 @@ struct explorer *explorer_create(const struct subject *subject,
                                  const struct explore_options *options);
 void explorer_destroy(struct explorer *explorer);
 
-/* Explores until a state is not right; `place` and `verdict` are then that. */
+/* A wrong state, the first of its crash point with that verdict. */
+struct finding {
+    struct place place;
+    struct verdict verdict;
+};
+
+/*
+ * Explores. `place` and `verdict` are then the first wrong state; or why it could not
+ * go on.
+ */
 void explorer_run(struct explorer *explorer, struct explore_count *count,
                   struct place *place, struct verdict *verdict);
+
+/* What was wrong, in the order in which it was found. Until the next run. */
+const struct finding *explorer_findings(const struct explorer *explorer, size_t *count);
 
 /* The crash points explored, and how many. Until the next run. */
 const struct explore_point *explorer_points(const struct explorer *explorer,

@@ -10,6 +10,8 @@
 #include "crashtest/suite.h"
 #include "include/crashtest.h"
 
+#define FAILURES_MAX 3
+
 struct options {
     struct suite_options suite;
     const char *replay;
@@ -39,6 +41,7 @@ static void print_help(const char *command)
          "  --seconds N       stop after so long; 0: do not (0; 30 if coverage is "
          "sampled)\n"
          "  --seed N          of random choices (1)\n"
+         "  --failures N      stop when so many different ones are found (3)\n"
          "  --replay ID       one state: that of a report\n"
          "  --json FILE       write the report for scripts\n"
          "  --html FILE       write the report as a page\n"
@@ -54,7 +57,19 @@ static bool parse_number(const char *text, uint64_t *number)
     return errno == 0 && end != text && *end == 0 && text[0] != '-';
 }
 
-enum { STRATEGY = 1, BUDGET, NESTED, NO_KILL, SECONDS, SEED, REPLAY, JSON, HTML, HELP };
+enum {
+    STRATEGY = 1,
+    BUDGET,
+    NESTED,
+    NO_KILL,
+    SECONDS,
+    SEED,
+    FAILURES,
+    REPLAY,
+    JSON,
+    HTML,
+    HELP
+};
 
 static bool parse_seconds(const char *text, double *seconds)
 {
@@ -66,6 +81,8 @@ static bool parse_seconds(const char *text, double *seconds)
 
 static bool parse_option(struct options *options, int option, const char *text)
 {
+    uint64_t number;
+
     switch (option) {
     case STRATEGY:
         options->suite.explore.strategy = strategy_find(text);
@@ -82,6 +99,11 @@ static bool parse_option(struct options *options, int option, const char *text)
         return parse_seconds(text, &options->suite.explore.seconds);
     case SEED:
         return parse_number(text, &options->suite.explore.seed);
+    case FAILURES:
+        if (!parse_number(text, &number) || number == 0)
+            return false;
+        options->suite.failures_max = number;
+        return true;
     case REPLAY:
         options->replay = text;
         return true;
@@ -108,6 +130,7 @@ static int parse_options(struct options *options, int argc, char **argv)
         {"no-kill", no_argument, NULL, NO_KILL},
         {"seconds", required_argument, NULL, SECONDS},
         {"seed", required_argument, NULL, SEED},
+        {"failures", required_argument, NULL, FAILURES},
         {"replay", required_argument, NULL, REPLAY},
         {"json", required_argument, NULL, JSON},
         {"html", required_argument, NULL, HTML},
@@ -118,6 +141,7 @@ static int parse_options(struct options *options, int argc, char **argv)
 
     *options = (struct options){0};
     suite_options_init(&options->suite);
+    options->suite.failures_max = FAILURES_MAX;
     optind = 1;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         if (option == '?')

@@ -180,6 +180,7 @@ static bool try_step(const struct call *call, const char *step, guard_fn *functi
         return true;
     guard_describe(&report, text, sizeof(text));
     call->verdict->kind = VERDICT_WRONG;
+    call->verdict->hangs = report.end == GUARD_HUNG;
     call->verdict->step = step;
     snprintf(call->verdict->message, sizeof(call->verdict->message), "%s %s", step,
              text);

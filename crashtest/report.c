@@ -7,15 +7,21 @@
 
 #define STORES_SHOWN 8
 
-static void add_count(struct explore_count *to, const struct explore_count *from)
+void report_add_count(struct explore_count *to, const struct explore_count *from)
 {
     to->points += from->points;
     to->exact_points += from->exact_points;
     to->kills += from->kills;
     to->states += from->states;
     to->nested += from->nested;
+    to->nested_points += from->nested_points;
+    to->exact_nested_points += from->exact_nested_points;
     to->judged += from->judged;
+    to->nested_is_bounded |= from->nested_is_bounded;
     to->out_of_time |= from->out_of_time;
+    to->is_stopped |= from->is_stopped;
+    if (__builtin_add_overflow(to->possible, from->possible, &to->possible))
+        to->possible = UINT64_MAX;
 }
 
 struct report_workload report_total(const struct report *report)
@@ -26,7 +32,7 @@ struct report_workload report_total(const struct report *report)
     for (size_t i = 0; i < report->workload_count; i++) {
         const struct report_workload *workload = &report->workloads[i];
 
-        add_count(&total.count, &workload->count);
+        report_add_count(&total.count, &workload->count);
         total.programs += workload->programs;
         total.operations += workload->operations;
         total.is_sampled |= workload->is_sampled;
@@ -34,6 +40,12 @@ struct report_workload report_total(const struct report *report)
     }
     total.seconds = report->seconds;
     return total;
+}
+
+static bool is_exact_in_recovery(const struct explore_count *count)
+{
+    return count->exact_nested_points == count->nested_points &&
+           !count->nested_is_bounded;
 }
 
 void report_coverage(const struct report_workload *workload, char *text, size_t size)
@@ -44,16 +56,20 @@ void report_coverage(const struct report_workload *workload, char *text, size_t 
     if (workload->is_sampled)
         snprintf(text, size, "sampled (%llu states; not all stores could be seen)",
                  seen);
-    else if (workload->failures > 0)
-        snprintf(text, size, "until the first failure (%llu states)", seen);
+    else if (count->is_stopped)
+        snprintf(text, size, "until enough was wrong (%llu states)", seen);
     else if (count->out_of_time)
         snprintf(text, size, "bounded (%llu states; out of time)", seen);
-    else if (count->exact_points == count->points)
-        snprintf(text, size, "exact");
-    else
+    else if (count->exact_points < count->points)
         snprintf(text, size, "bounded (%llu of %llu crash points in full)",
                  (unsigned long long)count->exact_points,
                  (unsigned long long)count->points);
+    else if (is_exact_in_recovery(count))
+        snprintf(text, size, "exact");
+    else
+        snprintf(text, size, "exact; in recovery: bounded (%llu of %llu crash points)",
+                 (unsigned long long)count->exact_nested_points,
+                 (unsigned long long)count->nested_points);
 }
 
 void report_event(const struct trace_event *event, char *text, size_t size)

@@ -15,6 +15,8 @@
 #define HOOKS_MAX ((uint64_t)50 * 1000 * 1000)
 #define SAMPLED_SECONDS 30
 #define RECOVERY_SHOWN 64
+#define FOUND 8     /* findings, per failure that is reported */
+#define EXPLAINED 2 /* of them */
 
 struct suite {
     struct suite_options options;
@@ -235,10 +237,18 @@ static void failure_finish(struct failure *failure)
     free(failure->recovery);
 }
 
+/* Without a store to blame, what went wrong has to be another thing. */
+static bool has_same_culprit(const struct failure *a, const struct failure *b)
+{
+    if (strcmp(a->blame.culprit, b->blame.culprit) != 0)
+        return false;
+    return a->blame.culprit[0] || strcmp(a->verdict.message, b->verdict.message) == 0;
+}
+
 static bool is_known(const struct report *report, const struct failure *failure)
 {
     for (size_t i = 0; i < report->failure_count; i++)
-        if (strcmp(report->failures[i].blame.headline, failure->blame.headline) == 0)
+        if (has_same_culprit(&report->failures[i], failure))
             return true;
     return false;
 }
@@ -307,6 +317,8 @@ static bool begin_run(struct suite *suite, const struct suite_run *run)
     suite->subject = *run->subject;
     suite->explore = suite->options.explore;
     suite->explore.first = run->first;
+    suite->explore.findings_max =
+        FOUND * (suite->options.failures_max - suite->report.failure_count);
     if (run->strategy)
         suite->explore.strategy = run->strategy;
     suite->explore.seconds = seconds_left(suite);
@@ -337,19 +349,24 @@ static enum suite_result conclude(struct suite *suite, struct verdict *verdict)
     return SUITE_NOT_TESTED;
 }
 
-static void add_count(struct explore_count *to, const struct explore_count *from)
+/* The findings after the first are often the same fault in another place. */
+static void conclude_others(struct suite *suite)
 {
-    to->points += from->points;
-    to->exact_points += from->exact_points;
-    to->kills += from->kills;
-    to->states += from->states;
-    to->nested += from->nested;
-    to->nested_points += from->nested_points;
-    to->exact_nested_points += from->exact_nested_points;
-    to->judged += from->judged;
-    to->out_of_time |= from->out_of_time;
-    if (__builtin_add_overflow(to->possible, from->possible, &to->possible))
-        to->possible = UINT64_MAX;
+    size_t count;
+    const struct finding *findings = explorer_findings(suite->explorer, &count);
+    struct verdict verdict;
+
+    for (size_t i = 1; i < count && i < EXPLAINED * suite->options.failures_max &&
+                       suite->report.failure_count < suite->options.failures_max;
+         i++) {
+        if (findings[i].verdict.kind != VERDICT_WRONG || findings[i].verdict.hangs)
+            return;
+        place_copy(&suite->place, &findings[i].place);
+        hush(suite);
+        explorer_shrink(suite->explorer, &suite->place);
+        unhush(suite);
+        explain(suite, &verdict);
+    }
 }
 
 static enum suite_result explore(struct suite *suite, struct report_workload *workload)
@@ -360,12 +377,14 @@ static enum suite_result explore(struct suite *suite, struct report_workload *wo
 
     hush(suite);
     explorer_run(suite->explorer, &count, &suite->place, &verdict);
-    if (verdict.kind == VERDICT_WRONG)
+    if (verdict.kind == VERDICT_WRONG && !verdict.hangs)
         explorer_shrink(suite->explorer, &suite->place);
     unhush(suite);
     enum suite_result result = conclude(suite, &verdict);
 
-    add_count(&workload->count, &count);
+    if (result == SUITE_FAILED)
+        conclude_others(suite);
+    report_add_count(&workload->count, &count);
     workload->failures += suite->report.failure_count - failures;
     note_run(suite, workload);
     return result;

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Usage: replay.sh PROGRAM
-# PROGRAM fails; its report must be the same when it is run again, and when its id is replayed.
+# PROGRAM fails; its report must be the same when it is run again, and when an id is replayed.
 set -u
 without_time() { grep -v ' s; coverage: '; }
-first=$("$1" | without_time)
-second=$("$1" | without_time)
+first=$("$1" --failures 1 | without_time)
+second=$("$1" --failures 1 | without_time)
 command=$(grep '^  again ' <<<"$first" | sed 's/^  again *//')
 replayed=$($command | without_time)
 if [ "$first" != "$second" ]; then

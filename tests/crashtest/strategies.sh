@@ -9,7 +9,7 @@ shift
 for bug in "$@"; do
     expected=''
     for strategy in eager lazy best; do
-        output=$(BUG=$bug "$program" --strategy $strategy 2>&1)
+        output=$(BUG=$bug "$program" --strategy $strategy --failures 1 2>&1)
         found="exit status $?, $(grep -o 'replay .*' <<<"$output")"
         if [ -n "$expected" ] && [ "$found" != "$expected" ]; then
             echo "$bug: $strategy finds '$found', eager '$expected'" >&2

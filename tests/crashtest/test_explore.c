@@ -21,6 +21,7 @@
 #define SIZE 4096
 #define WORDS 4 /* the first word of as many lines */
 #define STATES_MAX 1024
+#define RULES 3
 
 /* Words of a state as one number: each is less than 16. */
 struct watch {
@@ -34,10 +35,37 @@ struct watch {
 
     /* Of the lazy judge: these words are to have these values. */
     uint64_t pattern[WORDS];
+    bool recovers;
+    struct rule {
+        uint32_t from, to;
+        uint64_t value, stored;
+        bool flushes, fences;
+    } rules[RULES];
     uint32_t judged;
     watch_fn *on_access;
     void *on_access_arg;
 };
+
+static void add_store_to(struct trace *trace, uint32_t line, uint64_t before,
+                         uint64_t after)
+{
+    struct trace_event *event = trace_add(trace, TRACE_STORE);
+
+    event->size = 8;
+    event->thread = 1;
+    event->group = trace->groups++;
+    event->at = (uint64_t)line * LINE_SIZE;
+    event->before = before;
+    event->after = after;
+}
+
+static void add_event_to(struct trace *trace, enum trace_kind kind, uint64_t at)
+{
+    struct trace_event *event = trace_add(trace, kind);
+
+    event->thread = 1;
+    event->at = at;
+}
 
 static uint64_t word_of(const struct watch *watch, uint32_t i)
 {
@@ -74,18 +102,52 @@ static void look(void *arg, const struct crash *crash, struct trace *recovery,
     watch->seen[number_of(watch)] = true;
 }
 
-/* Words that it does not need to know are not looked at. */
-static bool is_wrong_lazily(const struct watch *watch)
+static void access(const struct watch *watch, uint32_t i, bool is_store)
+{
+    if (watch->on_access)
+        watch->on_access(watch->on_access_arg, (uint64_t)i * LINE_SIZE, 8, is_store);
+}
+
+/* Words that it does not need to know are not looked at. The first that is not right,
+ * or WORDS. */
+static uint32_t find_wrong_lazily(const struct watch *watch)
 {
     for (uint32_t i = 0; i < WORDS; i++) {
         if ((watch->wrong >> i & 1) == 0)
             continue;
-        if (watch->on_access)
-            watch->on_access(watch->on_access_arg, (uint64_t)i * LINE_SIZE, 8, false);
+        access(watch, i, false);
         if (word_of(watch, i) != watch->pattern[i])
-            return false;
+            return WORDS;
     }
-    return watch->wrong != 0;
+    return watch->wrong != 0 ? watch->wrong : WORDS;
+}
+
+/* What has the value of `from` copies it to `to`; not everything is flushed. */
+static void recover_lazily(struct watch *watch, struct trace *recovery)
+{
+    for (uint32_t i = 0; i < RULES; i++) {
+        const struct rule *rule = &watch->rules[i];
+        size_t at = (size_t)rule->to * LINE_SIZE;
+
+        access(watch, rule->from, false);
+        if (word_of(watch, rule->from) != rule->value)
+            continue;
+        access(watch, rule->to, true);
+        if (watch->image[at] != rule->stored)
+            add_store_to(recovery, rule->to, watch->image[at], rule->stored);
+        watch->image[at] = (uint8_t)rule->stored;
+        if (rule->flushes)
+            add_event_to(recovery, TRACE_FLUSH, at);
+        if (rule->fences)
+            add_event_to(recovery, TRACE_FENCE, 0);
+    }
+}
+
+static void take_back(struct watch *watch, const struct trace *recovery)
+{
+    for (size_t i = recovery->count; i-- > 0;)
+        if (trace_is_store(&recovery->events[i]))
+            watch->image[recovery->events[i].at] = (uint8_t)recovery->events[i].before;
 }
 
 static void look_lazily(void *arg, const struct crash *crash, struct trace *recovery,
@@ -93,11 +155,16 @@ static void look_lazily(void *arg, const struct crash *crash, struct trace *reco
 {
     struct watch *watch = arg;
 
-    (void)crash;
-    (void)recovery;
     watch->judged++;
-    *verdict = (struct verdict){.kind = is_wrong_lazily(watch) ? VERDICT_WRONG
-                                                               : VERDICT_RIGHT};
+    if (watch->recovers)
+        recover_lazily(watch, recovery);
+    *verdict = (struct verdict){0};
+    if (find_wrong_lazily(watch) != WORDS) {
+        verdict->kind = VERDICT_WRONG;
+        snprintf(verdict->message, sizeof(verdict->message), "%u, %llu returned",
+                 watch->wrong, (unsigned long long)crash->returned);
+    }
+    take_back(watch, recovery);
 }
 
 static bool set_watch(void *arg, watch_fn *on_access, void *on_access_arg)
@@ -132,22 +199,12 @@ static void watch_end(struct watch *watch)
 
 static void add_store(struct watch *watch, uint32_t line, uint64_t value)
 {
-    struct trace_event *event = trace_add(watch->trace, TRACE_STORE);
-
-    event->size = 8;
-    event->thread = 1;
-    event->group = watch->trace->groups++;
-    event->at = (uint64_t)line * LINE_SIZE;
-    event->before = value - 1;
-    event->after = value;
+    add_store_to(watch->trace, line, value - 1, value);
 }
 
 static void add_event(struct watch *watch, enum trace_kind kind, uint64_t at)
 {
-    struct trace_event *event = trace_add(watch->trace, kind);
-
-    event->thread = 1;
-    event->at = at;
+    add_event_to(watch->trace, kind, at);
 }
 
 /* One operation that stores 1 and 2 to each word, flushes them all, and fences. */
@@ -202,18 +259,82 @@ static void add_random_operation(struct watch *watch, struct random *random)
     add_event(watch, TRACE_END, 0);
 }
 
-/* The first crash point with a wrong state; SIZE_MAX: none has one. */
-static size_t first_wrong_point(struct watch *watch, const char *strategy)
+#define FINDINGS_MAX 4096
+#define NAME_SIZE 200
+
+/* All crash points with wrong states, and what is wrong there; sorted. */
+struct findings {
+    size_t count;
+    bool exact;
+    char names[FINDINGS_MAX][NAME_SIZE];
+};
+
+static int compare_names(const void *a, const void *b)
 {
+    return strcmp(a, b);
+}
+
+static void name_finding(const struct finding *finding, char *name)
+{
+    const struct place_level *levels = finding->place.levels;
+
+    snprintf(name, NAME_SIZE, "%d %zu / %d %zu: %.100s", levels[0].kind,
+             levels[0].event, levels[1].kind, levels[1].event,
+             finding->verdict.message);
+}
+
+static void find_all(struct watch *watch, const char *strategy, struct findings *found)
+{
+    const struct explore_options options = {.strategy = strategy_find(strategy),
+                                            .budget = 1000000,
+                                            .nested_budget = 1000000,
+                                            .kill = true,
+                                            .seed = SEED,
+                                            .findings_max = FINDINGS_MAX,
+                                            .every_failure = true};
+    struct explorer *explorer = explorer_create(&watch->subject, &options);
+    struct explore_count count;
     struct place place = {0};
     struct verdict verdict;
 
+    assert_non_null(explorer);
     watch->judged = 0;
-    explore(watch, strategy, 100000, &place, &verdict);
-    size_t event = verdict.kind == VERDICT_WRONG ? place.levels[0].event : SIZE_MAX;
+    explorer_run(explorer, &count, &place, &verdict);
+    const struct finding *findings = explorer_findings(explorer, &found->count);
 
+    assert_false(count.is_stopped);
+    found->exact = count.exact_points == count.points && !count.nested_is_bounded &&
+                   count.exact_nested_points == count.nested_points;
+    for (size_t i = 0; i < found->count; i++)
+        name_finding(&findings[i], found->names[i]);
+    qsort(found->names, found->count, NAME_SIZE, compare_names);
     place_finish(&place);
-    return event;
+    explorer_destroy(explorer);
+}
+
+static void assert_same_findings(const struct findings *a, const struct findings *b)
+{
+    for (size_t i = 0; i < a->count && i < b->count; i++)
+        assert_string_equal(a->names[i], b->names[i]);
+    assert_int_equal(a->count, b->count);
+    assert_true(a->exact && b->exact);
+}
+
+static void choose_judge(struct watch *watch, struct random *random)
+{
+    watch->wrong = (uint32_t)random_below(random, 1 << WORDS);
+    watch->recovers = random_below(random, 4) != 0;
+    for (unsigned i = 0; i < WORDS; i++)
+        watch->pattern[i] = random_below(random, 4);
+    for (unsigned i = 0; i < RULES; i++)
+        watch->rules[i] = (struct rule){
+            .from = (uint32_t)random_below(random, WORDS),
+            .to = (uint32_t)random_below(random, WORDS),
+            .value = random_below(random, 3),
+            .stored = random_below(random, 4),
+            .flushes = random_below(random, 2) != 0,
+            .fences = random_below(random, 2) != 0,
+        };
 }
 
 /* ---- Tests ----------------------------------------------------------------------- */
@@ -234,30 +355,35 @@ static void eager_shows_every_state(void **state)
     watch_end(watch);
 }
 
+/* Not only the first: every crash point, of recoveries too, and every verdict. */
 static void lazy_and_eager_find_the_same(void **state)
 {
+    static struct findings eager, lazy, best;
     struct random random = {SEED};
     struct watch *watch = watch_begin();
-    unsigned wrong = 0;
+    unsigned wrong = 0, nested = 0;
 
     (void)state;
     print_message("seed %d\n", SEED);
     watch->subject.judge = look_lazily;
     watch->subject.set_watch = set_watch;
-    for (unsigned i = 0; i < 3000; i++) {
+    for (unsigned i = 0; i < 2000; i++) {
         trace_clear(watch->trace);
         add_random_operation(watch, &random);
-        watch->wrong = (uint32_t)random_below(&random, 1 << WORDS);
-        for (unsigned j = 0; j < WORDS; j++)
-            watch->pattern[j] = random_below(&random, 4);
-        size_t eager = first_wrong_point(watch, "eager");
-
-        assert_int_equal(first_wrong_point(watch, "lazy"), eager);
-        assert_int_equal(first_wrong_point(watch, "best"), eager);
-        wrong += eager != SIZE_MAX;
+        choose_judge(watch, &random);
+        find_all(watch, "eager", &eager);
+        find_all(watch, "lazy", &lazy);
+        find_all(watch, "best", &best);
+        assert_same_findings(&lazy, &eager);
+        assert_same_findings(&best, &eager);
+        wrong += eager.count > 0;
+        for (size_t j = 0; j < eager.count; j++)
+            nested += strstr(eager.names[j], "/ 0") == NULL;
     }
-    print_message("%u of 3000 had a wrong state\n", wrong);
-    assert_in_range(wrong, 300, 2700);
+    print_message("%u of 2000 were wrong, %u crash points of recoveries\n", wrong,
+                  nested);
+    assert_in_range(wrong, 200, 1800);
+    assert_true(nested > 200);
     watch_end(watch);
 }
 
