@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* map.c - mmap: a private copy. Shared stores could not be made durable. */
+#include "pmfs-proto/preload/preload.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int check_map(const struct handle *file, size_t size, int flags, off_t at)
+{
+    if (handle_check(file, O_RDONLY) < 0)
+        return handle_check(file, O_RDWR) < 0 ? -EBADF : -EACCES;
+    if (file->type != S_IFREG)
+        return -ENODEV;
+    if (size == 0 || at < 0 || at & (sysconf(_SC_PAGESIZE) - 1))
+        return -EINVAL;
+    if ((flags & MAP_TYPE) == MAP_PRIVATE)
+        return 0;
+    say_once(NOTICE_MAP, "a file below %s cannot be mapped shared, only private",
+             config_get()->prefix);
+    return -ENODEV;
+}
+
+static int copy_to(const struct handle *file, char *memory, size_t size, off_t at)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t got =
+            handle_read_at(file, memory + done, size - done, (uint64_t)at + done);
+
+        if (got <= 0)
+            return (int)got;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static int map_copy(const struct handle *file, void **address, size_t size,
+                    int protection, int flags, off_t at)
+{
+    void *memory = REAL(mmap)(*address, size, PROT_READ | PROT_WRITE,
+                              flags | MAP_ANONYMOUS, -1, 0);
+    int rc;
+
+    if (memory == MAP_FAILED)
+        return -errno;
+    rc = copy_to(file, memory, size, at);
+    if (rc == 0 && protection != (PROT_READ | PROT_WRITE) &&
+        mprotect(memory, size, protection) < 0)
+        rc = -errno;
+    if (rc < 0)
+        munmap(memory, size);
+    *address = memory;
+    return rc;
+}
+
+INTERPOSE(void *, mmap,
+          (void *address, size_t size, int protection, int flags, int fd, off_t at))
+{
+    struct handle *file = flags & MAP_ANONYMOUS ? NULL : handle_get(fd);
+    int rc;
+
+    if (!file)
+        return REAL(mmap)(address, size, protection, flags, fd, at);
+    rc = handle_begin(file, O_PATH);
+    if (rc == 0)
+        rc = check_map(file, size, flags, at);
+    if (rc == 0)
+        rc = map_copy(file, &address, size, protection, flags, at);
+    return handle_end(file, rc) < 0 ? MAP_FAILED : address;
+}
+ALIAS(mmap64, mmap);

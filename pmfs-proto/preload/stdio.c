@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stdio.c - streams. Those of libc go to the kernel by ways inside of it, so a stream
+ * of ours is one with functions (fopencookie), which call our read(2) and the like.
+ * Streams that existed before do not follow their descriptor into the pool, but stdin,
+ * stdout and stderr do: these variables get another stream meanwhile.
+ */
+#include "pmfs-proto/preload/preload.h"
+
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Modes ----------------------------------------------------------------------- */
+
+/* The flags of open(2) for a mode of fopen(3); -1: there is no such mode. */
+static int flags_of(const char *mode)
+{
+    int flags;
+
+    switch (*mode) {
+    case 'r':
+        flags = O_RDONLY;
+        break;
+    case 'w':
+        flags = O_WRONLY | O_CREAT | O_TRUNC;
+        break;
+    case 'a':
+        flags = O_WRONLY | O_CREAT | O_APPEND;
+        break;
+    default:
+        return -1;
+    }
+    while (*++mode && *mode != ',') {
+        if (*mode == '+')
+            flags = (flags & ~O_ACCMODE) | O_RDWR;
+        flags |= *mode == 'x' ? O_EXCL : *mode == 'e' ? O_CLOEXEC : 0;
+    }
+    return *mode ? -1 : flags; /* no ",ccs=" */
+}
+
+/* ---- Streams of ours ----------------------------------------------------------- */
+
+struct cookie {
+    int fd;
+    int access; /* O_ACCMODE part of its mode, which does not change */
+    FILE *stream;
+    struct cookie *next;
+};
+
+static struct cookie *cookies;
+static pthread_mutex_t cookies_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void stdio_lock(void)
+{
+    pthread_mutex_lock(&cookies_lock);
+}
+
+void stdio_unlock(void)
+{
+    pthread_mutex_unlock(&cookies_lock);
+}
+
+static struct cookie *cookie_of(FILE *stream)
+{
+    struct cookie *cookie;
+
+    pthread_mutex_lock(&cookies_lock);
+    for (cookie = cookies; cookie && cookie->stream != stream; cookie = cookie->next)
+        ;
+    pthread_mutex_unlock(&cookies_lock);
+    return cookie;
+}
+
+static ssize_t cookie_read(void *arg, char *buffer, size_t size)
+{
+    return read(((struct cookie *)arg)->fd, buffer, size);
+}
+
+static ssize_t cookie_write(void *arg, const char *buffer, size_t size)
+{
+    ssize_t done = write(((struct cookie *)arg)->fd, buffer, size);
+
+    return done < 0 ? 0 : done; /* as fopencookie wants it */
+}
+
+static int cookie_seek(void *arg, off64_t *position, int whence)
+{
+    off_t at = lseek(((struct cookie *)arg)->fd, *position, whence);
+
+    if (at < 0)
+        return -1;
+    *position = at;
+    return 0;
+}
+
+static int cookie_close(void *arg)
+{
+    struct cookie *cookie = arg, **link = &cookies;
+    int fd = cookie->fd;
+
+    pthread_mutex_lock(&cookies_lock);
+    while (*link != cookie)
+        link = &(*link)->next;
+    *link = cookie->next;
+    pthread_mutex_unlock(&cookies_lock);
+    free(cookie);
+    return close(fd);
+}
+
+static FILE *stream_on(int fd, const char *mode)
+{
+    const cookie_io_functions_t functions = {
+        .read = cookie_read,
+        .write = cookie_write,
+        .seek = cookie_seek,
+        .close = cookie_close,
+    };
+    struct cookie *cookie = malloc(sizeof(*cookie));
+
+    if (!cookie)
+        return NULL;
+    cookie->fd = fd;
+    cookie->access = flags_of(mode) & O_ACCMODE;
+    cookie->stream = fopencookie(cookie, mode, functions);
+    if (!cookie->stream) {
+        free(cookie);
+        return NULL;
+    }
+    pthread_mutex_lock(&cookies_lock);
+    cookie->next = cookies;
+    cookies = cookie;
+    pthread_mutex_unlock(&cookies_lock);
+    return cookie->stream;
+}
+
+/* ---- Opening ------------------------------------------------------------------- */
+
+/* Puts a stream on a descriptor of ours, which is closed if that fails. */
+static FILE *open_stream(int fd, const char *mode)
+{
+    FILE *stream;
+
+    if (fd < 0)
+        return NULL;
+    stream = stream_on(fd, mode);
+    if (!stream)
+        close(fd);
+    else if (*mode == 'a')
+        lseek(fd, 0, SEEK_END);
+    return stream;
+}
+
+INTERPOSE(FILE *, fopen, (const char *path, const char *mode))
+{
+    int flags;
+
+    if (!place_is_ours(AT_FDCWD, path))
+        return REAL(fopen)(path, mode);
+    flags = flags_of(mode);
+    if (flags < 0) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return open_stream(open(path, flags, 0666), mode);
+}
+ALIAS(fopen64, fopen);
+
+/* May a stream of these flags be put on the descriptor? */
+static bool fits(int fd, int flags)
+{
+    int fd_flags = fcntl(fd, F_GETFL);
+    int access = fd_flags & O_ACCMODE;
+
+    return fd_flags >= 0 && (access == O_RDWR || access == (flags & O_ACCMODE));
+}
+
+INTERPOSE(FILE *, fdopen, (int fd, const char *mode))
+{
+    int flags;
+
+    if (!fd_is_ours(fd))
+        return REAL(fdopen)(fd, mode);
+    flags = flags_of(mode);
+    if (flags < 0 || !fits(fd, flags)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (flags & O_APPEND)
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_APPEND);
+    return stream_on(fd, mode);
+}
+
+INTERPOSE(int, fileno, (FILE * stream))
+{
+    const struct cookie *cookie = cookie_of(stream);
+
+    return cookie ? cookie->fd : REAL(fileno)(stream);
+}
+ALIAS(fileno_unlocked, fileno);
+
+/* ---- stdin, stdout, stderr ----------------------------------------------------- */
+
+static struct {
+    FILE **variable;
+    const char *mode;
+    FILE *original, *own; /* NULL until needed */
+} standard[] = {
+    {&stdin, "r", NULL, NULL}, {&stdout, "w", NULL, NULL}, {&stderr, "w", NULL, NULL}};
+
+void stdio_flush(int fd)
+{
+    fflush(*standard[fd].variable);
+}
+
+static FILE *own_stream(int fd)
+{
+    if (!standard[fd].own) {
+        standard[fd].original = *standard[fd].variable;
+        standard[fd].own = stream_on(fd, standard[fd].mode);
+        if (standard[fd].own && fd == STDERR_FILENO)
+            setvbuf(standard[fd].own, NULL, _IONBF, 0);
+    }
+    return standard[fd].own;
+}
+
+void stdio_follow(int fd)
+{
+    FILE *stream = fd_is_ours(fd) ? own_stream(fd) : standard[fd].original;
+
+    if (stream)
+        *standard[fd].variable = stream;
+}
+
+/* ---- freopen ------------------------------------------------------------------- */
+
+/* Can the stream, or the one that takes the place of a standard one, be used so? */
+static bool can_follow(FILE *stream, int flags)
+{
+    const struct cookie *cookie = cookie_of(stream);
+    int fd = fileno(stream);
+    bool is_standard =
+        fd >= 0 && fd <= STDERR_FILENO && stream == *standard[fd].variable;
+
+    if (cookie)
+        return cookie->access == (flags & O_ACCMODE);
+    return is_standard &&
+           (flags & O_ACCMODE) == (fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);
+}
+
+/* The file takes the place of the stream's descriptor. */
+static FILE *reopen(const char *path, int flags, FILE *stream)
+{
+    bool is_ours = cookie_of(stream);
+    int fd = fileno(stream);
+    int new_fd = open(path, flags, 0666);
+    int rc;
+
+    if (new_fd < 0)
+        return NULL;
+    fflush(stream);
+    __fpurge(stream);
+    clearerr(stream);
+    rc = dup3(new_fd, fd, flags & O_CLOEXEC);
+    close(new_fd);
+    if (rc < 0)
+        return NULL;
+    return is_ours ? stream : *standard[fd].variable;
+}
+
+INTERPOSE(FILE *, freopen, (const char *path, const char *mode, FILE *stream))
+{
+    int flags;
+
+    if (!path || (!cookie_of(stream) && !place_is_ours(AT_FDCWD, path)))
+        return REAL(freopen)(path, mode, stream);
+    flags = flags_of(mode);
+    if (flags < 0) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (can_follow(stream, flags))
+        return reopen(path, flags, stream);
+    say_once(NOTICE_STREAM,
+             "a stream can be reopened on %s only if it is a standard stream, or was "
+             "opened there to be used in the same way",
+             path);
+    errno = EOPNOTSUPP;
+    return NULL;
+}
+ALIAS(freopen64, freopen);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* xattr.c - extended attributes. */
+#include "pmfs-proto/preload/preload.h"
+
+#include <sys/xattr.h>
+
+/* One call on an attribute, or on all of them. */
+struct request {
+    enum { GET, SET, LIST, REMOVE } kind;
+    const char *name;
+    void *value;
+    const void *new_value;
+    size_t size;
+    int flags;
+};
+
+static long carry_out(struct pmfs *fs, uint64_t ino, const struct request *request)
+{
+    size_t done = 0;
+    int rc;
+
+    switch (request->kind) {
+    case GET:
+        rc =
+            pmfs_getxattr(fs, ino, request->name, request->value, request->size, &done);
+        break;
+    case SET:
+        rc = pmfs_setxattr(fs, ino, request->name, request->new_value, request->size,
+                           (unsigned)request->flags);
+        break;
+    case LIST:
+        rc = pmfs_listxattr(fs, ino, request->value, request->size, &done);
+        break;
+    default:
+        rc = pmfs_removexattr(fs, ino, request->name);
+    }
+    return rc < 0 ? rc : (long)done;
+}
+
+static long on_inode(const struct place *at, const struct request *request)
+{
+    struct pmfs_attr attr;
+    long rc = pmfs_path_open(at->fs, at->at.parent, at->at.name, O_PATH | O_NOFOLLOW, 0,
+                             NULL, &attr);
+
+    if (rc < 0)
+        return rc;
+    rc = carry_out(at->fs, attr.ino, request);
+    pmfs_release(at->fs, attr.ino);
+    return rc;
+}
+
+/* Ends the place, which was found with `rc`. */
+static long on_place(struct place *at, int rc, const struct request *request)
+{
+    return place_end(at, rc < 0 ? rc : on_inode(at, request));
+}
+
+static long on_file(struct handle *file, const struct request *request)
+{
+    struct pmfs *fs;
+    long rc = handle_begin(file, O_RDWR);
+
+    if (rc == 0)
+        rc = pool_get(&fs);
+    return handle_end(file, rc < 0 ? rc : carry_out(fs, file->ino, request));
+}
+
+INTERPOSE(ssize_t, getxattr,
+          (const char *path, const char *name, void *value, size_t size))
+{
+    const struct request request = {
+        .kind = GET, .name = name, .value = value, .size = size};
+    struct place at;
+    int rc = place_find(&at, AT_FDCWD, path, FOLLOW);
+
+    if (at.is_host)
+        return place_host(&at, REAL(getxattr)(at.path, name, value, size));
+    return on_place(&at, rc, &request);
+}
+
+INTERPOSE(ssize_t, lgetxattr,
+          (const char *path, const char *name, void *value, size_t size))
+{
+    const struct request request = {
+        .kind = GET, .name = name, .value = value, .size = size};
+    struct place at;
+    int rc = place_find(&at, AT_FDCWD, path, NOFOLLOW);
+
+    if (at.is_host)
+        return place_host(&at, REAL(lgetxattr)(at.path, name, value, size));
+    return on_place(&at, rc, &request);
+}
+
+INTERPOSE(ssize_t, fgetxattr, (int fd, const char *name, void *value, size_t size))
+{
+    const struct request request = {
+        .kind = GET, .name = name, .value = value, .size = size};
+    struct handle *file = handle_get(fd);
+
+    return file ? on_file(file, &request) : REAL(fgetxattr)(fd, name, value, size);
+}
+
+INTERPOSE(int, setxattr,
+          (const char *path, const char *name, const void *value, size_t size,
+           int flags))
+{
+    const struct request request = {
+        .kind = SET, .name = name, .new_value = value, .size = size, .flags = flags};
+    struct place at;
+    int rc = place_find(&at, AT_FDCWD, path, FOLLOW);
+
+    if (at.is_host)
+        return (int)place_host(&at, REAL(setxattr)(at.path, name, value, size, flags));
+    return (int)on_place(&at, rc, &request);
+}
+
+INTERPOSE(int, lsetxattr,
+          (const char *path, const char *name, const void *value, size_t size,
+           int flags))
+{
+    const struct request request = {
+        .kind = SET, .name = name, .new_value = value, .size = size, .flags = flags};
+    struct place at;
+    int rc = place_find(&at, AT_FDCWD, path, NOFOLLOW);
+
+    if (at.is_host)
+        return (int)place_host(&at, REAL(lsetxattr)(at.path, name, value, size, flags));
+    return (int)on_place(&at, rc, &request);
+}
+
+INTERPOSE(int, fsetxattr,
+          (int fd, const char *name, const void *value, size_t size, int flags))
+{
+    const struct request request = {
+        .kind = SET, .name = name, .new_value = value, .size = size, .flags = flags};
+    struct handle *file = handle_get(fd);
+
+    return file ? (int)on_file(file, &request)
+                : REAL(fsetxattr)(fd, name, value, size, flags);
+}
+
+INTERPOSE(ssize_t, listxattr, (const char *path, char *names, size_t size))
+{
+    const struct request request = {.kind = LIST, .value = names, .size = size};
+    struct place at;
+    int rc = place_find(&at, AT_FDCWD, path, FOLLOW);
+
+    if (at.is_host)
+        return place_host(&at, REAL(listxattr)(at.path, names, size));
+    return on_place(&at, rc, &request);
+}
+
+INTERPOSE(ssize_t, llistxattr, (const char *path, char *names, size_t size))
+{
+    const struct request request = {.kind = LIST, .value = names, .size = size};
+    struct place at;
+    int rc = place_find(&at, AT_FDCWD, path, NOFOLLOW);
+
+    if (at.is_host)
+        return place_host(&at, REAL(llistxattr)(at.path, names, size));
+    return on_place(&at, rc, &request);
+}
+
+INTERPOSE(ssize_t, flistxattr, (int fd, char *names, size_t size))
+{
+    const struct request request = {.kind = LIST, .value = names, .size = size};
+    struct handle *file = handle_get(fd);
+
+    return file ? on_file(file, &request) : REAL(flistxattr)(fd, names, size);
+}
+
+INTERPOSE(int, removexattr, (const char *path, const char *name))
+{
+    const struct request request = {.kind = REMOVE, .name = name};
+    struct place at;
+    int rc = place_find(&at, AT_FDCWD, path, FOLLOW);
+
+    if (at.is_host)
+        return (int)place_host(&at, REAL(removexattr)(at.path, name));
+    return (int)on_place(&at, rc, &request);
+}
+
+INTERPOSE(int, lremovexattr, (const char *path, const char *name))
+{
+    const struct request request = {.kind = REMOVE, .name = name};
+    struct place at;
+    int rc = place_find(&at, AT_FDCWD, path, NOFOLLOW);
+
+    if (at.is_host)
+        return (int)place_host(&at, REAL(lremovexattr)(at.path, name));
+    return (int)on_place(&at, rc, &request);
+}
+
+INTERPOSE(int, fremovexattr, (int fd, const char *name))
+{
+    const struct request request = {.kind = REMOVE, .name = name};
+    struct handle *file = handle_get(fd);
+
+    return file ? (int)on_file(file, &request) : REAL(fremovexattr)(fd, name);
+}

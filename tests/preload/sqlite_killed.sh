@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# sqlite_killed.sh - sqlite3 with a rollback journal, killed while it writes: each time
+# after that its own check finds nothing, and all transactions that it said were committed
+# are there. With WAL in exclusive mode, too, which needs no shared memory.
+set -euo pipefail
+kills=3
+if [ "${MINL2R_TEST_LONG:-OFF}" = ON ]; then kills=100; fi
+
+sql() { # DATABASE, statements on standard input
+    LD_PRELOAD=$PRELOAD sqlite3 -batch "/pmfs/$1"
+}
+
+# Transactions without end; prints the number of each one that is committed.
+transactions() { # FROM PRAGMAS
+    echo "$2"
+    awk -v from="$1" 'BEGIN {
+        for (i = from; i < from + 200000; i++) {
+            print "begin;";
+            print "insert into pairs values(" i ", hex(randomblob(100)));";
+            print "insert into pairs values(-" i ", hex(randomblob(3000)));";
+            print "update pairs set text = text || 1 where number = " i % 50 + 1 ";";
+            print "commit;";
+            print "select " i ";"
+        }
+    }'
+}
+
+check() { # DATABASE ACKNOWLEDGED PRAGMAS
+    local found verdict positive negative alone
+    found=$(sql "$1" <<SQL | tail -n 4
+$3
+pragma integrity_check;
+select count(*) from pairs where number > 0;
+select count(*) from pairs where number < 0;
+select count(*) from pairs p where not exists
+    (select 1 from pairs q where q.number = -p.number);
+SQL
+    )
+    read -r -d '' verdict positive negative alone <<<"$found" || true
+    if [ "$verdict" != ok ] || [ "$positive" != "$negative" ] || [ "$alone" != 0 ] ||
+        [ "$positive" -lt "$2" ]; then
+        echo "$1: acknowledged $2, found: $found"
+        exit 1
+    fi
+    committed=$positive
+}
+
+run() { # DATABASE PRAGMAS
+    committed=0
+    echo "$2 create table pairs(number integer primary key, text);" |
+        sql "$1" >/dev/null
+    for ((i = 1; i <= kills; i++)); do
+        transactions "$((committed + 1))" "$2" |
+            LD_PRELOAD=$PRELOAD sqlite3 -batch "/pmfs/$1" \
+                >"$WORK/said" 2>"$WORK/errors" &
+        pid=$!
+        sleep "0.$((RANDOM % 20 + 10))"
+        kill -9 "$pid"
+        if wait "$pid" 2>/dev/null; then
+            echo "sqlite3 was not killed"
+            cat "$WORK/errors"
+            exit 1
+        fi
+        "$PMFS_TOOL" fsck "$POOL" >/dev/null
+        acknowledged=$(grep -cE '^[0-9]+$' "$WORK/said" || true)
+        check "$1" "$((committed + acknowledged))" "$2"
+    done
+    echo "$1: $committed transactions, killed $kills times"
+    [ "$committed" -gt "$kills" ]
+}
+
+full='pragma synchronous=full;'
+run delete.db "pragma journal_mode=delete; $full"
+run wal.db "pragma locking_mode=exclusive; pragma journal_mode=wal; $full"

@@ -1,0 +1,1436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_preload_calls.c - every call that libpmfs-preload.so defines, on a directory of
+ * tmpfs and on one of a pool: results and errno must be the same. Each case writes down
+ * what it sees, and the two logs are compared. Runs with the library preloaded.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include <utime.h>
+
+/* ---- Logs ---------------------------------------------------------------------- */
+
+struct side {
+    char dir[128]; /* of the case, and the current directory */
+    char *log;
+    size_t size;
+    FILE *out; /* into `log` */
+};
+
+static struct side *now; /* the side that a case runs on */
+
+static const char *path(const char *name)
+{
+    static char paths[4][PATH_MAX];
+    static unsigned next;
+    char *result = paths[next++ % 4];
+
+    snprintf(result, PATH_MAX, "%s/%s", now->dir, name);
+    return result;
+}
+
+__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vfprintf(now->out, format, args);
+    va_end(args);
+    fputc('\n', now->out);
+}
+
+static long note_result(const char *call, long rc, int errnum)
+{
+    if (rc < 0)
+        note("%s: %ld, %s", call, rc, strerrorname_np(errnum));
+    else
+        note("%s: %ld", call, rc);
+    return rc;
+}
+
+/* Writes down the call, its result and its errno. */
+#define TRY(call) (errno = 0, tried = (long)(call), note_result(#call, tried, errno))
+/* The same of a descriptor or a pointer, whose value may differ. */
+#define TRY_FD(call) (errno = 0, note_fd(#call, (call)))
+#define TRY_POINTER(call) (errno = 0, note_pointer(#call, (call)))
+
+static long tried;
+
+static int note_fd(const char *call, int fd)
+{
+    note_result(call, fd < 0 ? fd : 0, errno);
+    return fd;
+}
+
+static void *note_pointer(const char *call, const void *pointer)
+{
+    note_result(call, pointer && pointer != MAP_FAILED ? 0 : -1, errno);
+    return (void *)(uintptr_t)pointer;
+}
+
+/* A path without the directory, which differs. */
+static void note_path(const char *what, const char *text)
+{
+    size_t size = strlen(now->dir);
+
+    if (text && strncmp(text, now->dir, size) == 0)
+        note("%s: DIR%s", what, text + size);
+    else
+        note("%s: %s", what, text ? text : "none");
+}
+
+static void note_stat(const char *what, const struct stat *stat)
+{
+    note("%s: mode %o nlink %lu size %ld uid %u gid %u rdev %lx", what, stat->st_mode,
+         (unsigned long)stat->st_nlink,
+         S_ISDIR(stat->st_mode) ? 0L : (long)stat->st_size, stat->st_uid, stat->st_gid,
+         (unsigned long)stat->st_rdev);
+}
+
+static void note_name(const char *name)
+{
+    struct stat stat;
+
+    if (TRY(lstat(path(name), &stat)) == 0)
+        note_stat(name, &stat);
+}
+
+static void note_content(const char *name)
+{
+    char bytes[4096];
+    int fd = open(path(name), O_RDONLY);
+    ssize_t size = read(fd, bytes, sizeof(bytes) - 1);
+
+    for (ssize_t i = 0; i < size; i++)
+        bytes[i] = bytes[i] ? bytes[i] : '0';
+    bytes[size > 0 ? size : 0] = 0;
+    note("%s: %ld: %s", name, (long)size, bytes);
+    close(fd);
+}
+
+static void put(const char *name, const char *text)
+{
+    int fd = open(path(name), O_CREAT | O_WRONLY | O_TRUNC, 0644);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+/* ---- file.c -------------------------------------------------------------------- */
+
+int __open_2(const char *name, int flags);
+int __openat_2(int dir, const char *name, int flags);
+int creat64(const char *name, mode_t mode);
+
+static void opening(void)
+{
+    static const int flags[] = {
+        O_RDONLY,
+        O_WRONLY,
+        O_RDWR,
+        O_RDONLY | O_CREAT,
+        O_RDWR | O_CREAT | O_EXCL,
+        O_RDONLY | O_DIRECTORY,
+        O_RDONLY | O_NOFOLLOW,
+        O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+        O_WRONLY | O_TRUNC,
+        O_PATH,
+        O_PATH | O_NOFOLLOW,
+        O_RDWR | O_APPEND | O_CLOEXEC | O_SYNC,
+    };
+    static const char *names[] = {
+        "file",   "dir",   "link", "dirlink", "dangling",   "none",
+        "loop",   "file/", "dir/", "none/",   "link/",      "a/b",
+        "file/x", "",      ".",    "..",      "dir/../file"};
+
+    mkdir(path("dir"), 0755);
+    put("file", "text");
+    TRY(symlink("file", path("link")));
+    TRY(symlink("dir", path("dirlink")));
+    TRY(symlink("loop", path("loop")));
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++) {
+            unlink(path("none"));
+            unlink(path("dangling"));
+            unlink(path("made"));
+            symlink("made", path("dangling"));
+            note("flags %x name %s", flags[i], names[j]);
+
+            int fd = TRY_FD(*names[j] ? open(path(names[j]), flags[i], 0640)
+                                      : open("", flags[i], 0640));
+
+            if (fd >= 0) {
+                TRY(fcntl(fd, F_GETFL));
+                TRY(fcntl(fd, F_GETFD));
+                TRY(close(fd));
+            }
+            note_name("made");
+        }
+}
+
+static void opening_otherwise(void)
+{
+    int dir = TRY_FD(open(now->dir, O_RDONLY | O_DIRECTORY));
+    int fd;
+
+    fd = TRY_FD(creat(path("a"), 0666));
+    TRY(write(fd, "a", 1));
+    close(fd);
+    fd = TRY_FD(openat(dir, "a", O_RDONLY));
+    close(fd);
+    fd = TRY_FD(__open_2(path("a"), O_RDONLY));
+    close(fd);
+    fd = TRY_FD(__openat_2(dir, "a", O_RDONLY));
+    TRY_FD(openat(fd, "b", O_RDONLY));
+    TRY_FD(openat(-1, "b", O_RDONLY));
+    close(fd);
+    TRY(mkfifo(path("fifo"), 0600));
+    TRY_FD(open(path("fifo"), O_WRONLY | O_NONBLOCK));
+    note_name("a");
+    umask(027);
+    close(TRY_FD(open(path("masked"), O_CREAT | O_RDWR, 0777)));
+    note_name("masked");
+    umask(022);
+    close(dir);
+}
+
+static void reading_and_writing(void)
+{
+    int fd = TRY_FD(open(path("file"), O_RDWR | O_CREAT, 0644));
+    char buffer[64] = {0};
+
+    TRY(write(fd, "hello world", 11));
+    TRY(read(fd, buffer, sizeof(buffer)));
+    TRY(pread(fd, buffer, 5, 6));
+    note("read %s", buffer);
+    TRY(pwrite(fd, "W", 1, 6));
+    TRY(pwrite(fd, "end", 3, 10000));
+    TRY(pread(fd, buffer, sizeof(buffer), 9995));
+    TRY(pread(fd, buffer, 1, -1));
+    TRY(pwrite(fd, buffer, 1, -1));
+    TRY(pread(fd, buffer, 0, 0));
+    TRY(write(fd, buffer, 0));
+    TRY(lseek(fd, 0, SEEK_CUR));
+    TRY(close(fd));
+    TRY(read(fd, buffer, 1));
+    fd = open(path("file"), O_RDONLY);
+    TRY(write(fd, "x", 1));
+    TRY(pwrite(fd, "x", 1, 0));
+    close(fd);
+    fd = open(path("file"), O_WRONLY | O_APPEND);
+    TRY(read(fd, buffer, 1));
+    TRY(write(fd, "abc", 3));
+    TRY(lseek(fd, 0, SEEK_CUR));
+    TRY(pwrite(fd, "d", 1, 0));
+    close(fd);
+    note_name("file");
+    fd = open(now->dir, O_RDONLY);
+    TRY(read(fd, buffer, 1));
+    close(fd);
+    fd = open(path("file"), O_PATH);
+    TRY(read(fd, buffer, 1));
+    TRY(lseek(fd, 0, SEEK_SET));
+    TRY(fchmod(fd, 0600));
+    TRY(fsync(fd));
+    close(fd);
+}
+
+ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
+ssize_t __pread_chk(int fd, void *buffer, size_t size, off_t at, size_t room);
+
+static void vectors(void)
+{
+    char a[4] = "abc", b[6] = "defgh", c[16] = {0}, d[16] = {0};
+    const struct iovec out[] = {{a, 3}, {NULL, 0}, {b, 5}};
+    const struct iovec in[] = {{c, 4}, {d, 16}};
+    static const struct iovec many[IOV_MAX + 1];
+    volatile int negative = -1;
+    int fd = TRY_FD(open(path("file"), O_RDWR | O_CREAT, 0644));
+
+    TRY(writev(fd, out, 3));
+    TRY(lseek(fd, 1, SEEK_SET));
+    TRY(readv(fd, in, 2));
+    note("%.4s %.4s", c, d);
+    TRY(pwritev(fd, out, 3, 100));
+    TRY(preadv(fd, in, 2, 100));
+    TRY(preadv(fd, in, 2, -1));
+    TRY(pwritev(fd, out, 3, -1));
+    TRY(pwritev2(fd, out, 3, 4, RWF_SYNC));
+    TRY(preadv2(fd, in, 2, 4, RWF_HIPRI));
+    TRY(lseek(fd, 2, SEEK_SET));
+    TRY(preadv2(fd, in, 2, -1, 0));
+    TRY(pwritev2(fd, out, 3, -1, RWF_APPEND));
+    TRY(lseek(fd, 0, SEEK_CUR));
+    TRY(writev(fd, out, negative));
+    TRY(readv(fd, many, IOV_MAX + 1));
+    TRY(writev(fd, out, 0));
+    TRY(__pread_chk(fd, c, 4, 0, sizeof(c)));
+    TRY(lseek(fd, 0, SEEK_SET));
+    TRY(__read_chk(fd, c, 4, sizeof(c)));
+    close(fd);
+    note_content("file");
+}
+
+/* ---- space.c ------------------------------------------------------------------- */
+
+static void seeking(void)
+{
+    int fd = TRY_FD(open(path("file"), O_RDWR | O_CREAT, 0644));
+
+    TRY(pwrite(fd, "x", 1, 65536));
+    TRY(lseek(fd, 10, SEEK_SET));
+    TRY(lseek(fd, 5, SEEK_CUR));
+    TRY(lseek(fd, -20, SEEK_CUR));
+    TRY(lseek(fd, -1, SEEK_END));
+    TRY(lseek(fd, 100, SEEK_END));
+    TRY(lseek(fd, LONG_MAX, SEEK_END));
+    TRY(lseek(fd, 0, 99));
+    TRY(lseek(fd, 0, SEEK_DATA));
+    TRY(lseek(fd, 65536, SEEK_DATA));
+    TRY(lseek(fd, 65537, SEEK_DATA));
+    TRY(lseek(fd, 0, SEEK_HOLE));
+    TRY(lseek(fd, 65536, SEEK_HOLE));
+    TRY(lseek(fd, 65537, SEEK_HOLE));
+    TRY(lseek(fd, -1, SEEK_HOLE));
+    close(fd);
+}
+
+static void sizes(void)
+{
+    int fd = TRY_FD(open(path("file"), O_RDWR | O_CREAT, 0644));
+
+    TRY(write(fd, "0123456789", 10));
+    TRY(ftruncate(fd, 4));
+    TRY(ftruncate(fd, 8));
+    note_content("file");
+    TRY(ftruncate(fd, -1));
+    TRY(truncate(path("file"), 6));
+    TRY(truncate(path("file"), -1));
+    TRY(truncate(path("none"), 0));
+    TRY(truncate(now->dir, 0));
+    TRY(truncate(path("file/"), 0));
+    TRY(fallocate(fd, 0, 0, 100));
+    note_name("file");
+    TRY(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 10000));
+    TRY(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 2, 2));
+    TRY(fallocate(fd, 0, 0, 0));
+    TRY(fallocate(fd, 0, -1, 1));
+    TRY(posix_fallocate(fd, 0, 200));
+    TRY(posix_fallocate(fd, 0, 0));
+    note_name("file");
+    note_content("file");
+    close(fd);
+    fd = open(path("file"), O_RDONLY);
+    TRY(ftruncate(fd, 0));
+    TRY(fallocate(fd, 0, 0, 1));
+    TRY(posix_fallocate(fd, 0, 1));
+    close(fd);
+}
+
+static void nothing_to_do(void)
+{
+    int fd = TRY_FD(open(path("file"), O_RDWR | O_CREAT, 0644));
+
+    TRY(fsync(fd));
+    TRY(fdatasync(fd));
+    TRY(syncfs(fd));
+    TRY(posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
+    close(fd);
+    TRY(fsync(fd));
+    TRY(posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
+    fd = open(now->dir, O_RDONLY);
+    TRY(fsync(fd));
+    close(fd);
+}
+
+/* tmpfs refuses what ours take. */
+static void readahead_does_nothing(void)
+{
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+
+    note("%d",
+         sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE) == 0 || errno == EINVAL);
+    note("%d", readahead(fd, 0, 4096) == 0 || errno == EINVAL);
+    close(fd);
+}
+
+static void copying(void)
+{
+    int from, to, pipes[2];
+    off_t at = 2, to_at = 1;
+    char buffer[32] = {0};
+
+    put("from", "0123456789");
+    from = open(path("from"), O_RDONLY);
+    to = open(path("to"), O_RDWR | O_CREAT, 0644);
+    TRY(sendfile(to, from, NULL, 3));
+    TRY(lseek(from, 0, SEEK_CUR));
+    TRY(sendfile(to, from, &at, 4));
+    note("at %ld", (long)at);
+    TRY(sendfile(to, from, NULL, 100));
+    TRY(sendfile(to, from, NULL, 100));
+    at = 3;
+    TRY(copy_file_range(from, &at, to, &to_at, 2, 0));
+    note("at %ld to %ld", (long)at, (long)to_at);
+    TRY(copy_file_range(from, &at, to, &to_at, 2, 1));
+    TRY(copy_file_range(to, NULL, from, NULL, 2, 0));
+    note_content("to");
+    TRY(pipe(pipes));
+    at = 0;
+    TRY(sendfile(pipes[1], from, &at, 5));
+    TRY(read(pipes[0], buffer, sizeof(buffer)));
+    note("pipe %s", buffer);
+    note("%d", splice(pipes[0], NULL, 999, NULL, 1, 0) < 0 && errno == EBADF);
+    close(pipes[0]);
+    close(pipes[1]);
+    close(from);
+    close(to);
+}
+
+/* ---- fd.c ---------------------------------------------------------------------- */
+
+static void duplicating(void)
+{
+    int fd = TRY_FD(open(path("file"), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    int second = TRY_FD(dup(fd)), third;
+
+    TRY(write(fd, "abc", 3));
+    TRY(lseek(second, 0, SEEK_CUR));
+    TRY(fcntl(second, F_GETFD));
+    TRY(fcntl(fd, F_GETFD));
+    third = TRY_FD(fcntl(fd, F_DUPFD, 100));
+    note("third %d", third);
+    TRY(close(fd));
+    TRY(write(third, "def", 3));
+    TRY(dup2(third, 110));
+    TRY(dup2(third, third));
+    TRY(dup3(third, 110, O_CLOEXEC));
+    TRY(dup3(third, third, 0));
+    TRY(fcntl(110, F_GETFD));
+    TRY(fcntl(third, F_DUPFD_CLOEXEC, 120));
+    TRY(fcntl(120, F_GETFD));
+    TRY(fcntl(120, F_SETFD, 0));
+    TRY(fcntl(120, F_GETFD));
+    TRY(dup2(fd, 110));
+    TRY(dup2(third, -1));
+    TRY(dup(fd));
+    TRY(lseek(110, 0, SEEK_CUR));
+
+    int host = open("/dev/zero", O_RDONLY);
+
+    TRY(dup2(host, 110));
+    TRY(lseek(120, 0, SEEK_CUR));
+    TRY(dup2(120, host));
+    TRY(write(host, "x", 1));
+    TRY(close_range(100, 119, 0));
+    TRY(write(third, "x", 1));
+    TRY(write(120, "x", 1));
+    closefrom(120);
+    TRY(write(120, "x", 1));
+    close(second);
+    close(host);
+    note_content("file");
+}
+
+static void flags_and_locks(void)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = TRY_FD(open(path("file"), O_RDWR | O_CREAT, 0644));
+    int other = TRY_FD(open(path("file"), O_RDONLY));
+    int count = -1;
+
+    TRY(fcntl(fd, F_SETFL, O_APPEND | O_NONBLOCK));
+    TRY(fcntl(fd, F_GETFL));
+    TRY(fcntl(fd, F_SETLK, &lock));
+    TRY(fcntl(other, F_SETLK, &lock));
+    TRY(fcntl(other, F_GETLK, &lock));
+    note("type %d", lock.l_type);
+    lock.l_type = 99;
+    TRY(fcntl(fd, F_SETLK, &lock));
+    TRY(fcntl(fd, 99999, 0));
+    TRY(lockf(fd, F_TLOCK, 10));
+    TRY(lockf(fd, F_TEST, 10));
+    TRY(lockf(fd, F_ULOCK, 10));
+    TRY(lockf(fd, 99, 10));
+    TRY(flock(fd, LOCK_EX));
+    TRY(flock(other, LOCK_SH | LOCK_NB));
+    TRY(flock(fd, LOCK_SH));
+    TRY(flock(other, LOCK_SH | LOCK_NB));
+    TRY(flock(fd, LOCK_EX | LOCK_NB));
+    TRY(flock(fd, LOCK_UN));
+    TRY(flock(other, LOCK_EX | LOCK_NB));
+    TRY(flock(fd, 16));
+    close(other);
+    TRY(flock(fd, LOCK_EX | LOCK_NB));
+    TRY(write(fd, "12345", 5));
+    TRY(lseek(fd, 2, SEEK_SET));
+    TRY(ioctl(fd, FIONREAD, &count));
+    note("count %d", count);
+    TRY(ioctl(fd, FIOCLEX));
+    TRY(fcntl(fd, F_GETFD));
+    TRY(ioctl(fd, TIOCGWINSZ, &lock));
+    TRY(fcntl(fd, F_SETFL, 0));
+    TRY(ioctl(fd, FICLONE, fd));
+    TRY(isatty(fd));
+    close(fd);
+}
+
+/* ---- attr.c -------------------------------------------------------------------- */
+
+int __xstat(int version, const char *name, struct stat *stat);
+int __lxstat(int version, const char *name, struct stat *stat);
+int __fxstat(int version, int fd, struct stat *stat);
+int __fxstatat(int version, int dir, const char *name, struct stat *stat, int flags);
+
+static void stats(void)
+{
+    int dir = open(now->dir, O_RDONLY), fd;
+    struct statx statx_of;
+    struct stat found;
+
+    put("file", "12345");
+    TRY(symlink("file", path("link")));
+    mkdir(path("dir"), 0700);
+    fd = open(path("file"), O_RDONLY);
+    TRY(stat(path("link"), &found));
+    note_stat("stat", &found);
+    TRY(lstat(path("link"), &found));
+    note_stat("lstat", &found);
+    TRY(lstat(path("link/"), &found));
+    TRY(stat(path("none"), &found));
+    TRY(fstat(fd, &found));
+    note_stat("fstat", &found);
+    TRY(fstatat(dir, "dir", &found, 0));
+    note_stat("fstatat", &found);
+    TRY(fstatat(dir, "link", &found, AT_SYMLINK_NOFOLLOW));
+    note_stat("fstatat", &found);
+    TRY(fstatat(dir, "", &found, AT_EMPTY_PATH));
+    note_stat("fstatat", &found);
+    TRY(fstatat(dir, "", &found, 0));
+    TRY(fstatat(fd, "x", &found, 0));
+    TRY(fstatat(dir, "file", &found, 0x40000000));
+    TRY(__xstat(1, path("link"), &found));
+    TRY(__lxstat(1, path("link"), &found));
+    note_stat("__lxstat", &found);
+    TRY(__fxstat(1, fd, &found));
+    TRY(__fxstatat(1, dir, "file", &found, 0));
+    note_stat("__fxstatat", &found);
+    TRY(statx(dir, "file", 0, STATX_BASIC_STATS, &statx_of));
+    note("statx %o %lu", statx_of.stx_mode, (unsigned long)statx_of.stx_size);
+    TRY(statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &statx_of));
+    note("statx %lu", (unsigned long)statx_of.stx_size);
+    TRY(statx(dir, "none", 0, STATX_SIZE, &statx_of));
+    fstat(fd, &found);
+    note("blocks %ld", (long)found.st_blocks);
+    close(fd);
+    close(dir);
+}
+
+static void accesses(void)
+{
+    int dir = open(now->dir, O_RDONLY);
+
+    put("file", "");
+    chmod(path("file"), 0644);
+    TRY(symlink("none", path("link")));
+    TRY(access(path("file"), F_OK));
+    TRY(access(path("file"), R_OK | W_OK));
+    TRY(access(path("file"), X_OK));
+    TRY(access(path("none"), F_OK));
+    TRY(access(path("link"), F_OK));
+    TRY(access(path("file"), 99));
+    TRY(faccessat(dir, "file", R_OK, AT_EACCESS));
+    TRY(faccessat(dir, "link", F_OK, AT_SYMLINK_NOFOLLOW));
+    TRY(faccessat(dir, ".", X_OK, 0));
+    TRY(eaccess(path("file"), X_OK));
+    chmod(path("file"), 0755);
+    TRY(eaccess(path("file"), X_OK));
+    close(dir);
+}
+
+static void modes_and_owners(void)
+{
+    int dir = open(now->dir, O_RDONLY), fd;
+
+    put("file", "");
+    symlink("file", path("link"));
+    fd = open(path("file"), O_RDONLY);
+    TRY(chmod(path("link"), 04751));
+    note_name("file");
+    TRY(chmod(path("none"), 0));
+    TRY(fchmod(fd, 0600));
+    note_name("file");
+    TRY(fchmodat(dir, "file", 0640, 0));
+    TRY(fchmodat(dir, "link", 0640, AT_SYMLINK_NOFOLLOW));
+    TRY(fchmodat(dir, "file", 0640, AT_SYMLINK_NOFOLLOW));
+    TRY(lchmod(path("file"), 0604));
+    note_name("file");
+    TRY(chown(path("link"), 1, 2));
+    note_name("file");
+    TRY(lchown(path("link"), 3, 4));
+    note_name("link");
+    TRY(fchown(fd, (uid_t)-1, 5));
+    note_name("file");
+    TRY(fchownat(dir, "link", 6, (gid_t)-1, AT_SYMLINK_NOFOLLOW));
+    note_name("link");
+    TRY(fchownat(dir, "file", (uid_t)-1, (gid_t)-1, 0));
+    TRY(fchownat(fd, "", 7, 8, AT_EMPTY_PATH));
+    note_name("file");
+    TRY(fchownat(fd, "", 7, 8, 0));
+    close(fd);
+    TRY(fchmod(fd, 0));
+    close(dir);
+}
+
+static void note_times(const char *name)
+{
+    struct stat found;
+
+    assert_int_equal(lstat(path(name), &found), 0);
+    note("%s: %ld.%09ld %ld.%09ld", name, (long)found.st_atim.tv_sec,
+         found.st_atim.tv_nsec, (long)found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
+}
+
+static void times(void)
+{
+    const struct timespec precise[2] = {{1, 2}, {3, 4}};
+    const struct timespec partly[2] = {{0, UTIME_OMIT}, {5, 6}};
+    const struct timespec wrong[2] = {{0, 1000000000}, {5, 6}};
+    const struct timeval rough[2] = {{7, 8}, {9, 10}};
+    const struct timeval wrong_too[2] = {{7, 8}, {9, 1000000}};
+    const struct utimbuf old = {11, 12};
+    int dir = open(now->dir, O_RDONLY), fd;
+    struct stat found;
+
+    put("file", "");
+    symlink("file", path("link"));
+    fd = open(path("file"), O_RDONLY);
+    TRY(utimensat(dir, "link", precise, 0));
+    note_times("file");
+    TRY(utimensat(dir, "link", precise, AT_SYMLINK_NOFOLLOW));
+    note_times("link");
+    TRY(utimensat(dir, "file", partly, 0));
+    note_times("file");
+    TRY(utimensat(dir, "file", wrong, 0));
+    TRY(utimensat(dir, "none", precise, 0));
+    TRY(futimens(fd, precise));
+    note_times("file");
+    TRY(utimes(path("file"), rough));
+    note_times("file");
+    TRY(utimes(path("file"), wrong_too));
+    TRY(lutimes(path("link"), rough));
+    note_times("link");
+    TRY(futimes(fd, rough));
+    TRY(futimesat(dir, "file", rough));
+    TRY(utime(path("file"), &old));
+    note_times("file");
+    TRY(utime(path("file"), NULL));
+    TRY(futimens(fd, NULL));
+    TRY(fstat(fd, &found));
+    note("now %d", labs((long)time(NULL) - (long)found.st_mtim.tv_sec) < 60);
+    close(fd);
+    close(dir);
+}
+
+static void filesystem(void)
+{
+    int fd = open(now->dir, O_RDONLY);
+    struct statfs statfs_of;
+    struct statvfs statvfs_of;
+
+    TRY(statfs(path("none"), &statfs_of));
+    TRY(statfs(now->dir, &statfs_of));
+    note("%ld %ld", (long)statfs_of.f_bsize, (long)statfs_of.f_namelen);
+    TRY(fstatfs(fd, &statfs_of));
+    TRY(statvfs(now->dir, &statvfs_of));
+    note("%lu %lu %d", statvfs_of.f_frsize, statvfs_of.f_namemax,
+         statvfs_of.f_bavail > 0 && statvfs_of.f_bavail <= statvfs_of.f_blocks);
+    TRY(fstatvfs(fd, &statvfs_of));
+    TRY(pathconf(now->dir, _PC_NAME_MAX));
+    TRY(pathconf(path("none"), _PC_NAME_MAX));
+    TRY(fpathconf(fd, _PC_PATH_MAX));
+    close(fd);
+}
+
+/* ---- xattr.c ------------------------------------------------------------------- */
+
+static void extended_attributes(void)
+{
+    char value[16] = {0}, names[64] = {0};
+    int fd;
+
+    put("file", "");
+    symlink("file", path("link"));
+    fd = open(path("file"), O_RDWR);
+    TRY(setxattr(path("link"), "trusted.a", "one", 3, 0));
+    TRY(setxattr(path("file"), "trusted.a", "two", 3, XATTR_CREATE));
+    TRY(fsetxattr(fd, "trusted.b", "two", 3, XATTR_REPLACE));
+    TRY(lsetxattr(path("link"), "trusted.c", "three", 5, 0));
+    TRY(getxattr(path("link"), "trusted.a", value, sizeof(value)));
+    note("%s", value);
+    TRY(getxattr(path("file"), "trusted.a", value, 1));
+    TRY(getxattr(path("file"), "trusted.a", NULL, 0));
+    TRY(fgetxattr(fd, "trusted.a", value, sizeof(value)));
+    TRY(fgetxattr(fd, "trusted.none", value, sizeof(value)));
+    TRY(lgetxattr(path("link"), "trusted.c", value, sizeof(value)));
+    TRY(lgetxattr(path("none"), "trusted.c", value, sizeof(value)));
+    TRY(listxattr(path("file"), names, sizeof(names)));
+    note("%s", names);
+    TRY(llistxattr(path("link"), names, sizeof(names)));
+    TRY(flistxattr(fd, NULL, 0));
+    TRY(flistxattr(fd, names, 1));
+    TRY(removexattr(path("file"), "trusted.a"));
+    TRY(lremovexattr(path("link"), "trusted.c"));
+    TRY(fremovexattr(fd, "trusted.a"));
+    TRY(flistxattr(fd, names, sizeof(names)));
+    close(fd);
+}
+
+/* ---- name.c -------------------------------------------------------------------- */
+
+ssize_t __readlink_chk(const char *name, char *buffer, size_t size, size_t room);
+ssize_t __readlinkat_chk(int dir, const char *name, char *buffer, size_t size,
+                         size_t room);
+
+static void making(void)
+{
+    int dir = open(now->dir, O_RDONLY);
+    char target[16] = {0};
+
+    TRY(mkdir(path("d"), 01777));
+    note_name("d");
+    TRY(mkdir(path("d"), 0755));
+    TRY(mkdir(path("d/"), 0755));
+    TRY(mkdir(path("none/e"), 0755));
+    TRY(mkdirat(dir, "e/", 0755));
+    TRY(mkdirat(dir, ".", 0755));
+    TRY(mknod(path("f"), S_IFREG | 0600, 0));
+    note_name("f");
+    TRY(mknodat(dir, "g/", S_IFREG | 0600, 0));
+    TRY(mknodat(dir, "g", S_IFDIR | 0600, 0));
+    TRY(mknodat(dir, "null", S_IFCHR | 0666, makedev(1, 3)));
+    note_name("null");
+    TRY(mkfifo(path("fifo"), 0644));
+    TRY(mkfifoat(dir, "fifo", 0644));
+    note_name("fifo");
+    TRY(symlink("target", path("l")));
+    TRY(symlinkat("target", dir, "l"));
+    TRY(symlink("", path("m")));
+    TRY(readlink(path("l"), target, sizeof(target)));
+    note("%s", target);
+    TRY(readlink(path("l"), target, 3));
+    TRY(readlink(path("l"), target, 0));
+    TRY(readlink(path("d"), target, 3));
+    TRY(readlinkat(dir, "l", target, sizeof(target)));
+    TRY(__readlink_chk(path("l"), target, sizeof(target), sizeof(target)));
+    TRY(__readlinkat_chk(dir, "l", target, sizeof(target), sizeof(target)));
+
+    int link = open(path("l"), O_PATH | O_NOFOLLOW);
+
+    TRY(readlinkat(link, "", target, sizeof(target)));
+    TRY(readlinkat(dir, "", target, sizeof(target)));
+    close(link);
+    close(dir);
+}
+
+static void linking_and_renaming(void)
+{
+    int dir = open(now->dir, O_RDONLY), fd;
+
+    put("a", "a");
+    symlink("a", path("l"));
+    mkdir(path("d"), 0755);
+    mkdir(path("full"), 0755);
+    mkdir(path("full/x"), 0755);
+    TRY(link(path("a"), path("b")));
+    TRY(link(path("a"), path("b")));
+    TRY(link(path("l"), path("l2")));
+    note_name("l2");
+    TRY(linkat(dir, "l", dir, "c", AT_SYMLINK_FOLLOW));
+    note_name("c");
+    TRY(link(path("d"), path("e")));
+    TRY(link(path("none"), path("e")));
+    TRY(linkat(dir, "a", dir, "e", 99));
+    fd = open(path("a"), O_RDONLY);
+    TRY(linkat(fd, "", dir, "by-fd", AT_EMPTY_PATH));
+    note_name("by-fd");
+    close(fd);
+    TRY(rename(path("a"), path("a2")));
+    TRY(rename(path("none"), path("x")));
+    TRY(rename(path("a2"), path("d")));
+    TRY(rename(path("d"), path("a2")));
+    TRY(rename(path("d"), path("full")));
+    TRY(rename(path("full"), path("d")));
+    TRY(rename(path("d"), path("d/x/y")));
+    TRY(rename(path("d"), path("d/z")));
+    TRY(rename(path("d/."), path("q")));
+    TRY(rename(path("a2/"), path("q")));
+    TRY(renameat(dir, "a2", dir, "b"));
+    note_name("b");
+    TRY(renameat2(dir, "b", dir, "c", RENAME_NOREPLACE));
+    TRY(renameat2(dir, "a2", dir, "d", RENAME_EXCHANGE));
+    note_name("d");
+    TRY(renameat2(dir, "c", dir, "none", RENAME_EXCHANGE));
+    TRY(renameat2(dir, "c", dir, "none", 99));
+    close(dir);
+}
+
+static void removing(void)
+{
+    int dir = open(now->dir, O_RDONLY);
+
+    put("a", "");
+    put("b", "");
+    mkdir(path("d"), 0755);
+    mkdir(path("d/e"), 0755);
+    TRY(unlink(path("a")));
+    TRY(unlink(path("a")));
+    TRY(unlink(path("d")));
+    TRY(unlink(path("b/")));
+    TRY(unlink(path("b/c")));
+    TRY(rmdir(path("b")));
+    TRY(rmdir(path("d")));
+    TRY(rmdir(path("d/e/.")));
+    TRY(rmdir(path("d/e/..")));
+    TRY(unlinkat(dir, "d/e", AT_REMOVEDIR));
+    TRY(unlinkat(dir, "d/e", 0x40000000));
+    TRY(remove(path("d")));
+    TRY(remove(path("b")));
+    TRY(remove(path("b")));
+    close(dir);
+}
+
+static void temporary_names(void)
+{
+    char name[PATH_MAX];
+    struct stat found;
+    int fd;
+
+    snprintf(name, sizeof(name), "%s", path("tXXXXXX"));
+    fd = TRY_FD(mkstemp(name));
+    TRY(write(fd, "x", 1));
+    fstat(fd, &found);
+    note_stat("mkstemp", &found);
+    TRY(unlink(name));
+    close(fd);
+    snprintf(name, sizeof(name), "%s", path("tXXXXXX.c"));
+    fd = TRY_FD(mkstemps(name, 2));
+    note("%s", name + strlen(name) - 2);
+    close(fd);
+    snprintf(name, sizeof(name), "%s", path("tXXXXXX"));
+    fd = TRY_FD(mkostemp(name, O_APPEND | O_CLOEXEC));
+    TRY(fcntl(fd, F_GETFL));
+    TRY(fcntl(fd, F_GETFD));
+    close(fd);
+    snprintf(name, sizeof(name), "%s", path("tXXXXXXab"));
+    fd = TRY_FD(mkostemps(name, 2, 0));
+    close(fd);
+    snprintf(name, sizeof(name), "%s", path("tXXXXX"));
+    TRY_FD(mkstemp(name));
+    snprintf(name, sizeof(name), "%s", path("tXXXXXX"));
+    TRY_POINTER(mkdtemp(name));
+    stat(name, &found);
+    note_stat("mkdtemp", &found);
+}
+
+/* ---- path.c -------------------------------------------------------------------- */
+
+char *__getcwd_chk(char *buffer, size_t size, size_t room);
+char *__realpath_chk(const char *name, char *buffer, size_t room);
+
+static void current_directory(void)
+{
+    char buffer[PATH_MAX], *text;
+    int dir;
+
+    mkdir(path("a"), 0755);
+    mkdir(path("a/b"), 0755);
+    put("a/file", "x");
+    TRY(chdir(path("a/b")));
+    note_path("getcwd", getcwd(buffer, sizeof(buffer)));
+    note_path("__getcwd_chk", __getcwd_chk(buffer, sizeof(buffer), sizeof(buffer)));
+    TRY_POINTER(getcwd(buffer, 3));
+    TRY_POINTER(getcwd(buffer, 0));
+    text = get_current_dir_name();
+    note_path("get_current_dir_name", text);
+    free(text);
+    TRY(chdir(".."));
+    note_path("getcwd", text = getcwd(NULL, 0));
+    free(text);
+    TRY(access("file", F_OK));
+    TRY(chdir("file"));
+    TRY(chdir("none"));
+    dir = open("b", O_RDONLY);
+    TRY(fchdir(dir));
+    note_path("getcwd", getcwd(buffer, sizeof(buffer)));
+    TRY(access("../file", F_OK));
+    TRY(rmdir("../b"));
+    TRY_POINTER(getcwd(buffer, sizeof(buffer)));
+    TRY_FD(open("x", O_CREAT | O_RDWR, 0644));
+    close(dir);
+    TRY(fchdir(dir));
+    TRY(chdir("/"));
+    note("%s", getcwd(buffer, sizeof(buffer)));
+    TRY(access(path("a/file"), F_OK));
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static void deprecated(void)
+{
+    struct dirent entry, *found;
+    char buffer[PATH_MAX];
+    DIR *dir;
+
+    TRY(chdir(now->dir));
+    /* By dlsym(), because the linker warns of it. */
+    char *(*call)(char *) = (char *(*)(char *))dlsym(RTLD_DEFAULT, "getwd");
+    note_path("getwd", call(buffer));
+    TRY(chdir("/"));
+    mkdir(path("only"), 0755);
+    dir = opendir(path("only"));
+    do
+        TRY(readdir_r(dir, &entry, &found));
+    while (found);
+    closedir(dir);
+}
+#pragma GCC diagnostic pop
+
+static void resolving(void)
+{
+    char buffer[PATH_MAX], *text;
+
+    mkdir(path("a"), 0755);
+    put("a/file", "");
+    symlink("a", path("l"));
+    symlink("/etc/passwd", path("out"));
+    symlink(now->dir, path("back"));
+    symlink("none", path("dangling"));
+    note_path("realpath", realpath(path("l/../l/./file"), buffer));
+    note_path("realpath", realpath(path("back/back/a"), buffer));
+    note_path("realpath", realpath(path("out"), buffer));
+    note_path("realpath", text = realpath(now->dir, NULL));
+    free(text);
+    TRY_POINTER(realpath(path("dangling"), buffer));
+    TRY_POINTER(realpath(path("a/file/"), buffer));
+    TRY_POINTER(realpath("", buffer));
+    note_path("__realpath_chk", __realpath_chk(path("l"), buffer, sizeof(buffer)));
+    note_path("canonicalize", text = canonicalize_file_name(path("l")));
+    free(text);
+}
+
+/* Out of the directory, by links and dots, and into it again. */
+static void ways_out_and_in(void)
+{
+    char buffer[PATH_MAX];
+    int fd;
+
+    mkdir(path("a"), 0755);
+    put("a/file", "inside");
+    symlink("/etc/passwd", path("out"));
+    symlink("/", path("root"));
+    snprintf(buffer, sizeof(buffer), "%s", path("a"));
+    symlink(buffer, path("back"));
+    TRY(access(path("out"), R_OK));
+    TRY(access(path("root/etc/passwd"), R_OK));
+    snprintf(buffer, sizeof(buffer), "%s/root%s/a/file", now->dir, now->dir);
+    TRY(access(buffer, F_OK));
+    TRY(access(path("back/file"), F_OK));
+    TRY(access(path("a/../../../../../../../../etc/passwd"), R_OK));
+    snprintf(buffer, sizeof(buffer), "/etc/../%s//a/./file", now->dir);
+    TRY(access(buffer, F_OK));
+    TRY(chdir("/"));
+    TRY(access(now->dir + 1, F_OK));
+    TRY(chdir("/etc"));
+    snprintf(buffer, sizeof(buffer), "..%s/a/file", now->dir);
+    TRY(access(buffer, F_OK));
+    fd = open("/", O_PATH);
+    TRY(faccessat(fd, now->dir + 1, F_OK, 0));
+    close(fd);
+    TRY(chdir(path("a")));
+    TRY(access("../../../../../../../../etc/passwd", R_OK));
+    TRY(chdir("/"));
+    TRY(rename(path("a/file"), "/proc/nothing"));
+    TRY(link("/etc/passwd", path("passwd")));
+}
+
+/* ---- dir.c --------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* In order, as each filesystem has its own. */
+static void note_entries(DIR *dir)
+{
+    char *names[64], *line = NULL;
+    struct dirent *entry;
+    size_t count = 0, size = 0;
+    FILE *out = open_memstream(&line, &size);
+
+    errno = 0;
+    while ((entry = readdir(dir)))
+        if (count < 64 &&
+            asprintf(&names[count], "%s/%d", entry->d_name, entry->d_type) > 0)
+            count++;
+    note("errno %d", errno);
+    qsort(names, count, sizeof(names[0]), compare_names);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(out, " %s", names[i]);
+        free(names[i]);
+    }
+    fclose(out);
+    note("entries:%s", line);
+    free(line);
+}
+
+static void make_entries(void)
+{
+    mkdir(path("d"), 0755);
+    mkdir(path("d/sub"), 0755);
+    put("d/one", "1");
+    put("d/two", "22");
+    put("d/sub/three", "333");
+    symlink("one", path("d/link"));
+    mkfifo(path("d/fifo"), 0644);
+}
+
+static void directories(void)
+{
+    char buffer[4096];
+    struct dirent *entry;
+    long cookie;
+    DIR *dir;
+    int fd;
+
+    make_entries();
+    dir = TRY_POINTER(opendir(path("d")));
+    note_entries(dir);
+    note_entries(dir);
+    rewinddir(dir);
+    note_entries(dir);
+    rewinddir(dir);
+    readdir(dir);
+    readdir(dir);
+    cookie = telldir(dir);
+    entry = readdir(dir);
+    snprintf(buffer, sizeof(buffer), "%s", entry->d_name);
+    while (readdir(dir))
+        ;
+    seekdir(dir, cookie);
+    note("same %d", strcmp(readdir(dir)->d_name, buffer) == 0);
+    TRY(fstatat(dirfd(dir), "one", &(struct stat){0}, 0));
+    TRY(closedir(dir));
+    TRY_POINTER(opendir(path("d/one")));
+    TRY_POINTER(opendir(path("none")));
+    fd = open(path("d"), O_RDONLY);
+    dir = TRY_POINTER(fdopendir(fd));
+    TRY(dirfd(dir) == fd);
+    note_entries(dir);
+    TRY(closedir(dir));
+    TRY(close(fd));
+    TRY_POINTER(fdopendir(fd));
+    fd = open(path("d/one"), O_RDONLY);
+    TRY_POINTER(fdopendir(fd));
+    TRY(getdents64(fd, buffer, sizeof(buffer)));
+    close(fd);
+    fd = open(path("d"), O_RDONLY);
+    TRY(getdents64(fd, buffer, 1));
+    TRY(getdents64(fd, buffer, sizeof(buffer)) > 0);
+    TRY(getdents64(fd, buffer, sizeof(buffer)));
+    TRY(lseek(fd, 0, SEEK_SET));
+    TRY(getdents64(fd, buffer, sizeof(buffer)) > 0);
+    close(fd);
+}
+
+static void removed_directory_is_empty(void)
+{
+    DIR *dir;
+
+    mkdir(path("d"), 0755);
+    dir = opendir(path("d"));
+    TRY(rmdir(path("d")));
+    note_entries(dir);
+    closedir(dir);
+}
+
+/* ---- walk.c -------------------------------------------------------------------- */
+
+static int no_dots(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static void note_list(struct dirent **list, int count)
+{
+    for (int i = 0; i < count; i++) {
+        note("%s", list[i]->d_name);
+        free(list[i]);
+    }
+    if (count >= 0)
+        free(list);
+}
+
+static void scanning(void)
+{
+    int fd = open(now->dir, O_RDONLY), count;
+    struct dirent **list;
+
+    make_entries();
+    count = (int)TRY(scandir(path("d"), &list, no_dots, alphasort));
+    note_list(list, count);
+    count = (int)TRY(scandirat(fd, "d/sub", &list, NULL, alphasort));
+    note_list(list, count);
+    TRY(scandir(path("none"), &list, NULL, NULL));
+    close(fd);
+}
+
+static void globbing(void)
+{
+    static const char *patterns[] = {"d/*", "d/*/t*", "*/[ot]*", "none*",
+                                     "d/{one,sub}"};
+    glob_t found;
+
+    make_entries();
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        TRY(glob(path(patterns[i]), GLOB_BRACE | GLOB_MARK, NULL, &found));
+        for (size_t j = 0; j < found.gl_pathc; j++)
+            note_path("glob", found.gl_pathv[j]);
+        globfree(&found);
+    }
+}
+
+/* The order inside a directory is the filesystem's, so this adds up. */
+static unsigned long walked;
+
+static unsigned long hash_of(const char *text)
+{
+    unsigned long hash = 5381;
+
+    for (; *text; text++)
+        hash = hash * 33 + (unsigned char)*text;
+    return hash;
+}
+
+static int add_walked(const char *name, const struct stat *stat, int kind,
+                      struct FTW *info)
+{
+    walked +=
+        (hash_of(name + strlen(now->dir)) + (unsigned long)kind * 7 + stat->st_mode) *
+        (unsigned long)(info->level + 1);
+    return strcmp(name + info->base, "stop") == 0 ? 42 : 0;
+}
+
+static int add_plainly(const char *name, const struct stat *stat, int kind)
+{
+    walked +=
+        hash_of(name + strlen(now->dir)) + (unsigned long)kind * 7 + stat->st_mode;
+    return 0;
+}
+
+static void walking(void)
+{
+    static const int flags[] = {0, FTW_PHYS, FTW_PHYS | FTW_DEPTH, FTW_MOUNT};
+
+    make_entries();
+    symlink("none", path("d/dangling"));
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        walked = 0;
+        TRY(nftw(path("d"), add_walked, 10, flags[i]));
+        note("%lx", walked);
+    }
+    walked = 0;
+    TRY(ftw(path("d"), add_plainly, 10));
+    note("%lx", walked);
+    put("d/stop", "");
+    TRY(nftw(path("d"), add_walked, 10, FTW_PHYS));
+    TRY(nftw(path("none"), add_walked, 10, FTW_PHYS));
+}
+
+/* ---- stdio.c ------------------------------------------------------------------- */
+
+static void streams(void)
+{
+    char line[64];
+    FILE *stream = TRY_POINTER(fopen(path("file"), "w+"));
+    int number = 0;
+
+    TRY(fprintf(stream, "one %d\ntwo\n", 7));
+    TRY(ftell(stream));
+    rewind(stream);
+    TRY(fscanf(stream, "one %d\n", &number));
+    note("%d", number);
+    TRY_POINTER(fgets(line, sizeof(line), stream));
+    note("%s", line);
+    TRY(fgetc(stream));
+    TRY(feof(stream));
+    TRY(fseek(stream, -4, SEEK_END));
+    TRY(fputs("TWO", stream) >= 0);
+    TRY(fflush(stream));
+    TRY(fsync(fileno(stream)));
+    TRY(fclose(stream));
+    note_content("file");
+    stream = TRY_POINTER(fopen(path("file"), "a"));
+    TRY(ftell(stream));
+    fputs("three\n", stream);
+    TRY(ftell(stream));
+    TRY(fclose(stream));
+    note_content("file");
+    stream = TRY_POINTER(fopen(path("file"), "r"));
+    TRY(fputc('x', stream));
+    TRY(ferror(stream) != 0);
+    TRY(fileno_unlocked(stream) == fileno(stream));
+    fclose(stream);
+    TRY_POINTER(fopen(path("file"), "wx"));
+    TRY_POINTER(fopen(path("none"), "r"));
+    TRY_POINTER(fopen(path("file"), "q"));
+    TRY_POINTER(fopen(now->dir, "w"));
+    stream = TRY_POINTER(fopen(path("file"), "re"));
+    TRY(fcntl(fileno(stream), F_GETFD));
+    fclose(stream);
+}
+
+static void streams_on_descriptors(void)
+{
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+    FILE *stream = TRY_POINTER(fdopen(fd, "w"));
+
+    fputs("12345", stream);
+    TRY(fileno(stream) == fd);
+    TRY(fclose(stream));
+    TRY(close(fd));
+    TRY_POINTER(fdopen(fd, "r"));
+    fd = open(path("file"), O_RDONLY);
+    TRY_POINTER(fdopen(fd, "w"));
+    TRY_POINTER(fdopen(fd, "q"));
+    close(fd);
+    fd = open(path("file"), O_RDWR);
+    stream = TRY_POINTER(fdopen(fd, "a"));
+    fputs("6", stream);
+    TRY(fcntl(fd, F_GETFL));
+    fclose(stream);
+    note_content("file");
+    stream = fopen(path("file"), "w");
+    stream = TRY_POINTER(freopen(path("other"), "w", stream));
+    fputs("other", stream);
+    fclose(stream);
+    note_content("other");
+}
+
+/* The standard streams go with their descriptors, and come back. */
+static void standard_streams(void)
+{
+    int kept = dup(STDOUT_FILENO), fd;
+
+    fflush(stdout);
+    fd = open(path("by-dup2"), O_WRONLY | O_CREAT, 0644);
+    TRY(dup2(fd, STDOUT_FILENO));
+    close(fd);
+    printf("printed\n");
+    fputs("put\n", stdout);
+    puts("and more");
+    fflush(stdout);
+    TRY_POINTER(freopen(path("by-freopen"), "w", stdout));
+    printf("printed\n");
+    fflush(stdout);
+    dup2(kept, STDOUT_FILENO);
+    close(kept);
+    note_content("by-dup2");
+    note_content("by-freopen");
+}
+
+/* ---- map.c --------------------------------------------------------------------- */
+
+static void private_maps(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *memory;
+    int fd;
+
+    put("file", "mapped");
+    fd = open(path("file"), O_RDWR);
+    memory = TRY_POINTER(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0));
+    note("%.6s %d", memory, memory[100]);
+    memory[0] = 'M';
+    munmap(memory, page);
+    note_content("file");
+    TRY_POINTER(mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 1));
+    TRY_POINTER(mmap(NULL, 0, PROT_READ, MAP_PRIVATE, fd, 0));
+    memory = TRY_POINTER(mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0));
+    note("%.6s", memory);
+    munmap(memory, page);
+    close(fd);
+    TRY_POINTER(mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0));
+    fd = open(path("file"), O_WRONLY);
+    TRY_POINTER(mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0));
+    close(fd);
+    fd = open(now->dir, O_RDONLY);
+    TRY_POINTER(mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0));
+    close(fd);
+}
+
+/* ---- process.c ----------------------------------------------------------------- */
+
+static int status_of(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+/* What a child does to its own descriptors is not seen by the parent. */
+static void children(void)
+{
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+    pid_t pid = vfork();
+
+    if (pid == 0) {
+        close(fd);
+        dup2(STDERR_FILENO, fd);
+        _exit(7);
+    }
+    note("status %x", status_of(pid));
+    TRY(write(fd, "still here", 10));
+    close(fd);
+    note_content("file");
+    char *const arguments[] = {"none", NULL}, *const environment[] = {NULL};
+
+    TRY(execv(path("none/none"), arguments) < 0);
+    TRY(execve(path("none/none"), arguments, environment) < 0);
+    TRY(fexecve(-1, arguments, environment) < 0);
+}
+
+/* ---- Comparing ----------------------------------------------------------------- */
+
+static void run_on(struct side *side, const char *root, void (*run)(void),
+                   const char *name)
+{
+    snprintf(side->dir, sizeof(side->dir), "%s/%s", root, name);
+    assert_int_equal(mkdir(side->dir, 0755), 0);
+    side->out = open_memstream(&side->log, &side->size);
+    assert_non_null(side->out);
+    now = side;
+    run();
+    fclose(side->out);
+}
+
+static size_t line_length(const char *text)
+{
+    return strcspn(text, "\n");
+}
+
+/* Shows where they part. */
+static void assert_same(const char *expected, const char *found)
+{
+    while (*expected || *found) {
+        size_t size = line_length(expected);
+
+        if (line_length(found) != size || memcmp(expected, found, size) != 0)
+            fail_msg("tmpfs: %.*s\n          pmfs:  %.*s", (int)size, expected,
+                     (int)line_length(found), found);
+        expected += size + (expected[size] == '\n');
+        found += size + (found[size] == '\n');
+    }
+}
+
+static void compare(void (*run)(void), const char *name)
+{
+    struct side tmpfs, pmfs;
+
+    run_on(&tmpfs, getenv("WORK"), run, name);
+    run_on(&pmfs, "/pmfs", run, name);
+    assert_true(tmpfs.size > 0);
+    assert_same(tmpfs.log, pmfs.log);
+    free(tmpfs.log);
+    free(pmfs.log);
+}
+
+#define CASES(X)                                                                       \
+    X(opening)                                                                         \
+    X(opening_otherwise)                                                               \
+    X(reading_and_writing)                                                             \
+    X(vectors)                                                                         \
+    X(seeking)                                                                         \
+    X(sizes)                                                                           \
+    X(nothing_to_do)                                                                   \
+    X(readahead_does_nothing)                                                          \
+    X(copying)                                                                         \
+    X(duplicating)                                                                     \
+    X(flags_and_locks)                                                                 \
+    X(stats)                                                                           \
+    X(accesses)                                                                        \
+    X(modes_and_owners)                                                                \
+    X(times)                                                                           \
+    X(filesystem)                                                                      \
+    X(extended_attributes)                                                             \
+    X(making)                                                                          \
+    X(linking_and_renaming)                                                            \
+    X(removing)                                                                        \
+    X(temporary_names)                                                                 \
+    X(current_directory)                                                               \
+    X(deprecated)                                                                      \
+    X(resolving)                                                                       \
+    X(ways_out_and_in)                                                                 \
+    X(directories)                                                                     \
+    X(removed_directory_is_empty)                                                      \
+    X(scanning)                                                                        \
+    X(globbing)                                                                        \
+    X(walking)                                                                         \
+    X(streams)                                                                         \
+    X(streams_on_descriptors)                                                          \
+    X(standard_streams)                                                                \
+    X(private_maps)                                                                    \
+    X(children)
+
+#define TEST_FUNCTION(name)                                                            \
+    static void name##_as_on_tmpfs(void **state)                                       \
+    {                                                                                  \
+        (void)state;                                                                   \
+        compare(name, #name);                                                          \
+    }
+#define TEST_ENTRY(name) cmocka_unit_test(name##_as_on_tmpfs),
+
+CASES(TEST_FUNCTION)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {CASES(TEST_ENTRY)};
+
+    umask(022);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
