@@ -1491,8 +1491,22 @@ static void shrink_line(struct explorer *x, struct place *place, unsigned number
     place_finish(&smaller);
 }
 
+/* A judge that asks more now may find the state wrong that recovery was crashed of. */
+static void shrink_recovery(struct explorer *x, struct place *place)
+{
+    struct place smaller = {0};
+
+    place_copy(&smaller, place);
+    smaller.levels[RECOVERY].kind = PLACE_NONE;
+    smaller.levels[RECOVERY].count = 0;
+    if (place->levels[RECOVERY].kind != PLACE_NONE && is_still_wrong(x, &smaller))
+        place_copy(place, &smaller);
+    place_finish(&smaller);
+}
+
 void explorer_shrink(struct explorer *x, struct place *place)
 {
+    shrink_recovery(x, place);
     for (unsigned number = 0; number < LEVELS; number++)
         if (place->levels[number].kind == PLACE_POWER)
             shrink_lines(x, place, number);
