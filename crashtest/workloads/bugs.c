@@ -47,6 +47,8 @@ static void note_failure(struct bug *bug, const struct report *report)
         return;
     snprintf(bug->step, sizeof(bug->step), "%s", report->failures[0].verdict.step);
     memcpy(bug->id, report->failures[0].id, sizeof(bug->id));
+    snprintf(bug->error, sizeof(bug->error), "%s: %s", bug->id,
+             report->failures[0].verdict.message);
 }
 
 static void try_bug(struct bug *bug)
@@ -54,6 +56,10 @@ static void try_bug(struct bug *bug)
     struct suite_options options;
 
     suite_options_init(&options);
+    options.explore.strategy = strategy_find("eager");
+    options.explore.budget = 512;
+    options.explore.nested_budget = 16;
+    options.explore.seconds = 0;
     options.command = "crashtest";
     alarm(HANGS_AFTER_S);
     struct suite *suite = suite_create(&options);
@@ -124,7 +130,7 @@ static void print_bug(const struct bug *bug)
     else if (!is_found_as_meant(bug))
         printf("%s %s (%s): %s: found by \"%s\", not \"%s\": %s\n", bug->workload->name,
                mutant->name, mutant->class_name, mutant->what, bug->step,
-               mutant->oracle, bug->id[0] ? bug->id : bug->error);
+               mutant->oracle, bug->error);
 }
 
 static void print_json_bug(FILE *out, const struct bug *bug, bool is_last)
@@ -195,7 +201,7 @@ enum suite_result sweep_bugs(const struct workload *const *workloads, unsigned j
         return SUITE_NOT_TESTED;
     }
     size_t count = list_bugs(workloads, bugs);
-    bool tried = try_all(bugs, count, jobs);
+    bool tried = try_all(bugs, count, jobs > 0 ? jobs : 2);
     enum suite_result result = tried ? report(bugs, count, json) : SUITE_NOT_TESTED;
 
     if (!tried)

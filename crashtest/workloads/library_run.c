@@ -341,7 +341,7 @@ static int run_format(const uint8_t *memory, const struct script *script)
     rig.pool = (struct minl2r_pool){.fd = -1};
     pm_adopt(&rig.pool.pm, memory, LIBRARY_SIZE, script->setting->medium);
     run_steps(script);
-    run->running[0] = (struct expectation){bit(0), 0, true};
+    run->running[0] = run->returned[0] = (struct expectation){bit(0), 0, true};
     if (rig.failed != 0 ||
         geometry_read(&run->geo, pool_super(&rig.pool), LIBRARY_SIZE) < 0)
         return crashtest_fail("no pool was made: %s", minl2r_errormsg());
