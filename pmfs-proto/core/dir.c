@@ -45,6 +45,7 @@ struct dir {
     uint32_t block_count;
     uint32_t block_capacity;
     uint32_t room[ROOM_LISTS]; /* first block of each list */
+    uint64_t *all_bytes;       /* atomic: that all indexes take */
 };
 
 static uint32_t units_per_block(const struct pmfs *fs)
@@ -122,6 +123,23 @@ static int block_memory(struct map *map, uint64_t index, const void **memory)
     return rc;
 }
 
+/* ---- The index: memory --------------------------------------------------------- */
+
+/* A name and its slots, and what else of a block it takes, on average. */
+#define SIZE_OF_NAME 64u
+
+static uint64_t bytes_of(const struct dir *dir)
+{
+    return sizeof(*dir) + dir->slot_count * sizeof(*dir->slots) +
+           dir->block_capacity * sizeof(*dir->blocks);
+}
+
+/* The index takes other memory than `before`. */
+static void count_bytes(const struct dir *dir, uint64_t before)
+{
+    __atomic_add_fetch(dir->all_bytes, bytes_of(dir) - before, __ATOMIC_RELAXED);
+}
+
 /* ---- The index: names ---------------------------------------------------------- */
 
 static void slots_put(struct dir *dir, uint32_t hash, uint32_t unit)
@@ -135,16 +153,10 @@ static void slots_put(struct dir *dir, uint32_t hash, uint32_t unit)
     dir->count++;
 }
 
-/* Room for one more name. */
-static int slots_reserve(struct dir *dir)
+static int slots_resize(struct dir *dir, uint64_t slot_count)
 {
+    uint64_t before = bytes_of(dir), old_count = dir->slot_count;
     struct dir_slot *old = dir->slots;
-    uint64_t old_count = dir->slot_count;
-
-    if ((dir->count + 1) * 2 <= old_count)
-        return 0;
-
-    uint64_t slot_count = old_count ? old_count * 2 : SLOTS_MIN;
     struct dir_slot *slots = calloc(slot_count, sizeof(*slots));
 
     if (!slots)
@@ -157,7 +169,16 @@ static int slots_reserve(struct dir *dir)
             slots_put(dir, old[i].hash, old[i].unit_plus_1 - 1);
     }
     free(old);
+    count_bytes(dir, before);
     return 0;
+}
+
+/* Room for one more name. */
+static int slots_reserve(struct dir *dir)
+{
+    if ((dir->count + 1) * 2 <= dir->slot_count)
+        return 0;
+    return slots_resize(dir, dir->slot_count * 2);
 }
 
 /* Takes a name out, and moves up those behind it that an empty slot would hide. */
@@ -236,12 +257,14 @@ static int blocks_reserve(struct dir *dir)
         return 0;
 
     uint32_t capacity = dir->block_capacity ? dir->block_capacity * 2 : 1;
+    uint64_t before = bytes_of(dir);
     struct dir_block *blocks = realloc(dir->blocks, capacity * sizeof(*blocks));
 
     if (!blocks)
         return -ENOMEM;
     dir->blocks = blocks;
     dir->block_capacity = capacity;
+    count_bytes(dir, before);
     return 0;
 }
 
@@ -271,9 +294,53 @@ static void block_look_for_room(const struct pmfs *fs, struct dir *dir, uint32_t
 
 /* ---- The index: building ------------------------------------------------------- */
 
-static int index_block(const struct pmfs *fs, const struct inode *inode,
-                       struct dir *dir, const void *memory)
+/* An index in the making. Names wait in a queue for the memory of their slots. */
+#define QUEUE_SIZE 16u
+
+struct builder {
+    struct pmfs *fs;
+    const struct inode *inode;
+    struct dir *dir;
+    struct dir_slot queue[QUEUE_SIZE];
+    uint64_t queued; /* ever */
+    uint64_t put;    /* of these */
+};
+
+static int builder_put_one(struct builder *builder)
 {
+    const struct dir_slot *name = &builder->queue[builder->put++ % QUEUE_SIZE];
+
+    if (slots_reserve(builder->dir) < 0)
+        return -ENOMEM;
+    slots_put(builder->dir, name->hash, name->unit_plus_1 - 1);
+    return 0;
+}
+
+static int builder_add(struct builder *builder, const struct pm_dirent *pm,
+                       uint32_t unit)
+{
+    const struct dir *dir = builder->dir;
+    uint32_t hash = hash_of(builder->fs, pm->name, pm->name_size);
+
+    if (builder->queued - builder->put == QUEUE_SIZE && builder_put_one(builder) < 0)
+        return -ENOMEM;
+    builder->queue[builder->queued++ % QUEUE_SIZE] =
+        (struct dir_slot){.hash = hash, .unit_plus_1 = unit + 1};
+    __builtin_prefetch(&dir->slots[hash & (dir->slot_count - 1)], 1);
+    return 0;
+}
+
+/* Each entry says where the next one is: without this, misses would wait in line. */
+static void prefetch_block(const struct pmfs *fs, const void *memory)
+{
+    for (uint32_t i = 0; i < fs->block_size; i += 64)
+        __builtin_prefetch((const uint8_t *)memory + i);
+}
+
+static int builder_add_block(struct builder *builder, const void *memory)
+{
+    const struct pmfs *fs = builder->fs;
+    struct dir *dir = builder->dir;
     uint32_t index = dir->block_count;
     const struct pm_dirent *pm;
 
@@ -283,49 +350,88 @@ static int index_block(const struct pmfs *fs, const struct inode *inode,
     for (uint32_t at = 0; at < fs->block_size; at += pm->size) {
         pm = dir_entry_at(fs, memory, at);
         if (!pm || (pm->ino && !dir_has_good_name(pm)))
-            return bad_entry(inode, index, at);
+            return bad_entry(builder->inode, index, at);
         if (pm->ino == 0)
             continue;
-        if (slots_reserve(dir) < 0)
+        if (builder_add(builder, pm,
+                        index * units_per_block(fs) + at / PM_DIRENT_UNIT) < 0)
             return -ENOMEM;
-        slots_put(dir, hash_of(fs, pm->name, pm->name_size),
-                  index * units_per_block(fs) + at / PM_DIRENT_UNIT);
     }
     block_look_for_room(fs, dir, index);
     return 0;
+}
+
+/* Adds all blocks of a directory, each looked at while the next one is fetched. */
+static int builder_add_all(struct builder *builder, struct map *map,
+                           uint64_t block_count)
+{
+    const void *memory = NULL, *next = NULL;
+    int rc = block_count ? block_memory(map, 0, &next) : 0;
+
+    for (uint64_t i = 0; rc == 0 && i < block_count; i++) {
+        memory = next;
+        if (i + 1 < block_count)
+            rc = block_memory(map, i + 1, &next);
+        if (rc == 0) {
+            prefetch_block(builder->fs, next);
+            rc = builder_add_block(builder, memory);
+        }
+    }
+    while (rc == 0 && builder->put < builder->queued)
+        rc = builder_put_one(builder);
+    return rc;
 }
 
 void dir_destroy(struct dir *dir)
 {
     if (!dir)
         return;
+    __atomic_sub_fetch(dir->all_bytes, bytes_of(dir), __ATOMIC_RELAXED);
     free(dir->slots);
     free(dir->blocks);
     free(dir);
 }
 
-static int dir_build(struct pmfs *fs, struct inode *inode)
+/* An empty index, with slots for as many names as so many blocks may hold. */
+static int dir_create(struct pmfs *fs, uint64_t block_count, struct dir **result)
 {
-    uint64_t block_count = inode->place.pm->size >> fs->block_shift;
+    uint64_t names = (block_count << fs->block_shift) / SIZE_OF_NAME;
+    uint64_t slot_count = SLOTS_MIN;
     struct dir *dir = calloc(1, sizeof(*dir));
-    struct map map;
 
     if (!dir)
         return -ENOMEM;
+    dir->all_bytes = cache_index_bytes(fs);
+    count_bytes(dir, 0);
     for (uint32_t i = 0; i < ROOM_LISTS; i++)
         dir->room[i] = NO_BLOCK;
+    while (slot_count < names)
+        slot_count *= 2;
+    int rc = slots_resize(dir, slot_count);
+    if (rc < 0)
+        dir_destroy(dir);
+    else
+        *result = dir;
+    return rc;
+}
+
+static int dir_build(struct pmfs *fs, struct inode *inode)
+{
+    uint64_t block_count = inode->place.pm->size >> fs->block_shift;
+    struct dir *dir = NULL;
+    struct map map;
     int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
-    if (rc == 0)
-        rc = slots_reserve(dir);
+
     if (rc == 0 && block_count > UINT32_MAX / units_per_block(fs))
         rc = fs_error(EUCLEAN, "directory %" PRIu64 ": too large", inode->place.ino);
-    for (uint64_t i = 0; rc == 0 && i < block_count; i++) {
-        const void *memory;
+    if (rc == 0)
+        rc = dir_create(fs, block_count, &dir);
+    if (rc < 0)
+        return rc;
 
-        rc = block_memory(&map, i, &memory);
-        if (rc == 0)
-            rc = index_block(fs, inode, dir, memory);
-    }
+    struct builder builder = {.fs = fs, .inode = inode, .dir = dir};
+
+    rc = builder_add_all(&builder, &map, block_count);
     if (rc < 0)
         dir_destroy(dir);
     else
@@ -548,10 +654,7 @@ static int find_free_run(const struct pmfs *fs, const void *memory, uint32_t at,
     bool was_free = false;
     uint32_t i;
 
-    /* Each entry says where the next one is: without this, misses would wait in line.
-     */
-    for (i = 0; i < fs->block_size; i += 64)
-        __builtin_prefetch((const uint8_t *)memory + i);
+    prefetch_block(fs, memory);
     for (i = 0; i < at; i += pm->size) {
         pm = dir_entry_at(fs, memory, i);
         if (!pm)

@@ -14,6 +14,9 @@
 #define UNUSED_LIMIT_DEFAULT 65536u
 #define BUCKETS_MIN 64u
 
+/* Bytes that indexes of directories may take, per unused inode kept. */
+#define INDEX_BYTES_PER_INODE 512u
+
 /* Set in inode.pins when the cache no longer knows it: the last pin frees it. */
 #define PIN_GONE 0x80000000u
 
@@ -32,6 +35,8 @@ struct shard {
 
 struct inode_cache {
     uint32_t shard_limit; /* inodes kept although in no use, roughly */
+    uint64_t index_limit; /* bytes that indexes of directories may take, likewise */
+    uint64_t index_bytes; /* atomic: that they take */
     struct shard shards[SHARD_COUNT];
 };
 
@@ -160,19 +165,35 @@ static void shard_remove(struct shard *shard, struct inode *inode)
     shard->count--;
 }
 
-/* Drops an inode that nobody uses and nobody used since the hand last came by. */
-static void shard_sweep(struct shard *shard, uint32_t limit)
+/* Nobody has it pinned, so nobody can have it locked. */
+static void drop_index(struct inode *inode)
 {
-    for (int i = 0; i < SWEEP_STEPS && shard->count >= limit; i++) {
-        struct inode *inode = shard->hand;
+    dir_destroy(inode->dir);
+    inode->dir = NULL;
+}
 
+/* Drops what nobody uses, and nobody used since the hand last came by: inodes past
+ * their limit, indexes past theirs. */
+static void shard_sweep(struct inode_cache *cache, struct shard *shard)
+{
+    for (int i = 0; i < SWEEP_STEPS && shard->hand; i++) {
+        struct inode *inode = shard->hand;
+        bool full = shard->count >= cache->shard_limit;
+
+        if (!full && __atomic_load_n(&cache->index_bytes, __ATOMIC_RELAXED) <=
+                         cache->index_limit)
+            break;
         shard->hand = inode->ring_next;
         if (inode->used_lately) {
             inode->used_lately = false;
             continue;
         }
-        if (__atomic_load_n(&inode->pins, __ATOMIC_ACQUIRE) || inode_in_use(inode))
+        if (__atomic_load_n(&inode->pins, __ATOMIC_ACQUIRE))
             continue;
+        if (!full || inode_in_use(inode)) {
+            drop_index(inode);
+            continue;
+        }
         shard_remove(shard, inode);
         inode_destroy(inode);
     }
@@ -190,7 +211,7 @@ void inode_unpin(struct inode *inode)
 static int add_locked(struct pmfs *fs, struct shard *shard, uint64_t ino,
                       struct inode **inode)
 {
-    shard_sweep(shard, fs->cache->shard_limit);
+    shard_sweep(fs->cache, shard);
     *inode = inode_create(ino);
     if (!*inode)
         return -ENOMEM;
@@ -291,6 +312,15 @@ uint64_t inode_uncount(uint64_t *counter, uint64_t count)
     return left;
 }
 
+void inode_unused(struct pmfs *fs, const struct inode *inode)
+{
+    struct shard *shard = shard_of(fs, inode->place.ino);
+
+    pthread_mutex_lock(&shard->lock);
+    shard_sweep(fs->cache, shard);
+    pthread_mutex_unlock(&shard->lock);
+}
+
 int inode_lock(struct inode *inode, enum lock_mode mode)
 {
     if (mode == LOCK_READ)
@@ -374,6 +404,7 @@ int cache_attach(struct pmfs *fs, uint64_t unused_limit)
     if (unused_limit > UINT32_MAX)
         unused_limit = UINT32_MAX;
     cache->shard_limit = (uint32_t)(unused_limit / SHARD_COUNT) + 1;
+    cache->index_limit = unused_limit * INDEX_BYTES_PER_INODE;
     fs->cache = cache;
     for (uint32_t i = 0; i < SHARD_COUNT; i++)
         pthread_mutex_init(&cache->shards[i].lock, NULL);
@@ -406,6 +437,23 @@ void cache_detach(struct pmfs *fs)
     }
     free(fs->cache);
     fs->cache = NULL;
+}
+
+uint64_t cache_inodes(struct pmfs *fs)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) {
+        pthread_mutex_lock(&fs->cache->shards[i].lock);
+        count += fs->cache->shards[i].count;
+        pthread_mutex_unlock(&fs->cache->shards[i].lock);
+    }
+    return count;
+}
+
+uint64_t *cache_index_bytes(struct pmfs *fs)
+{
+    return &fs->cache->index_bytes;
 }
 
 /* ---- What an inode may be ------------------------------------------------------ */

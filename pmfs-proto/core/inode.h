@@ -4,8 +4,9 @@
  * each.
  *
  * The cache drops what nobody has pinned, opened or looked up when it grows past its
- * limit. An inode in DRAM takes about 200 bytes, and a directory whose index was built
- * 16 to 32 bytes more for each entry.
+ * limit. An inode in DRAM takes about 200 bytes. The index of a directory takes about 30
+ * bytes more for each entry; all indexes together are kept below another limit, by
+ * dropping those that nobody used lately, whoever has their directories looked up.
  */
 #ifndef PMFS_INODE_H
 #define PMFS_INODE_H
@@ -45,12 +46,22 @@ struct inode {
 int cache_attach(struct pmfs *fs, uint64_t unused_limit);
 void cache_detach(struct pmfs *fs);
 
+/* Inodes in DRAM. */
+uint64_t cache_inodes(struct pmfs *fs);
+
+/* Atomic: the bytes that indexes of directories take. */
+uint64_t *cache_index_bytes(struct pmfs *fs);
+
 enum lock_mode { LOCK_READ, LOCK_WRITE };
 
 /* Pins the inode `ino`, reading it in if it is not cached. -ESTALE, -EUCLEAN, -ENOMEM.
  */
 int inode_pin(struct pmfs *fs, uint64_t ino, struct inode **inode);
 void inode_unpin(struct inode *inode);
+
+/* A pinned inode is no longer opened or looked up: the cache may have grown past its
+ * limits by such. */
+void inode_unused(struct pmfs *fs, const struct inode *inode);
 
 /* -ESTALE, and not locked, if the inode is gone. */
 int inode_lock(struct inode *inode, enum lock_mode mode);

@@ -179,8 +179,10 @@ void pmfs_forget(struct pmfs *fs, uint64_t ino, uint64_t count)
 
     if (!(fs->flags & PMFS_COUNT_LOOKUPS) || inode_pin(fs, ino, &inode) < 0)
         return;
-    if (inode_uncount(&inode->lookups, count) == 0)
+    if (inode_uncount(&inode->lookups, count) == 0) {
         orphan_reap(fs, inode);
+        inode_unused(fs, inode);
+    }
     inode_unpin(inode);
 }
 
@@ -202,8 +204,10 @@ void pmfs_release(struct pmfs *fs, uint64_t ino)
 
     if (inode_pin(fs, ino, &inode) < 0)
         return;
-    if (inode_uncount(&inode->opens, 1) == 0)
+    if (inode_uncount(&inode->opens, 1) == 0) {
         orphan_reap(fs, inode);
+        inode_unused(fs, inode);
+    }
     inode_unpin(inode);
 }
 

@@ -287,6 +287,18 @@ void table_give_back(struct pmfs *fs, const struct table_claim *claim)
 
 /* ---- Life ---------------------------------------------------------------------- */
 
+/* One bit for each of eight states, set where it is not free. */
+static uint64_t used_bits(const uint8_t *states)
+{
+    const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
+    uint64_t eight;
+
+    memcpy(&eight, states, sizeof(eight));
+    eight |= (eight & low) + low;
+    eight = (eight & ~low) >> 7;
+    return eight * 0x0102040810204080u >> 56; /* lowest bits of the bytes, together */
+}
+
 /* Of 64 numbers at once. */
 static void read_states(struct inode_table *table, const uint8_t *states,
                         uint64_t first, uint32_t count)
@@ -294,8 +306,8 @@ static void read_states(struct inode_table *table, const uint8_t *states,
     for (uint32_t i = 0; i < count; i += 64) {
         uint64_t used = 0;
 
-        for (uint32_t bit = 0; bit < 64; bit++)
-            used |= (uint64_t)(states[i + bit] != PM_STATE_FREE) << bit;
+        for (uint32_t bit = 0; bit < 64; bit += 8)
+            used |= used_bits(states + i + bit) << bit;
         if (first + i == 0)
             used &= ~(uint64_t)1; /* number 0 is none */
         table->used[(first + i) / 64] = used;

@@ -139,6 +139,78 @@ static void reader_sees_all_of_a_write_or_nothing(void **state)
     run_workers(f, ino, 0, write_or_read_uniform);
 }
 
+/* Half of the threads copy one way, half the other; each file stays uniform. */
+static void *copy_or_zero(void *arg)
+{
+    struct worker *worker = arg;
+    struct pmfs *fs = worker->f->fs;
+    uint64_t from = worker->number % 2 ? worker->ino : worker->other_ino;
+    uint64_t to = worker->number % 2 ? worker->other_ino : worker->ino;
+    uint8_t bytes[4 * BLOCK];
+    uint64_t copied, found;
+    size_t done;
+
+    for (int i = 0; i < 200; i++) {
+        memset(bytes, worker->number * 100 + i, sizeof(bytes));
+        if (i % 8 == 0)
+            EXPECT(worker, pmfs_fallocate(fs, from,
+                                          i % 16 ? PMFS_ZERO_RANGE
+                                                 : PMFS_PUNCH_HOLE | PMFS_KEEP_SIZE,
+                                          0, sizeof(bytes)) == 0);
+        else if (i % 8 == 1)
+            EXPECT(worker,
+                   pmfs_write(fs, from, 0, bytes, sizeof(bytes), 0, &done) == 0);
+        EXPECT(worker,
+               pmfs_copy_range(fs, from, 0, to, 0, sizeof(bytes), &copied) == 0);
+        EXPECT(worker, copied == sizeof(bytes));
+        EXPECT(worker, pmfs_read(fs, to, 0, bytes, sizeof(bytes), &done) == 0);
+        EXPECT(worker, is_uniform(bytes, sizeof(bytes)));
+        EXPECT(worker, pmfs_seek(fs, to, 0, PMFS_SEEK_HOLE, &found) == 0);
+        EXPECT(worker, found == 0 || found == sizeof(bytes));
+    }
+    return NULL;
+}
+
+static void copies_in_both_directions_are_whole(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a"), other_ino = make_file(f, ROOT, "b");
+
+    truncate_to(f, ino, 4 * BLOCK);
+    truncate_to(f, other_ino, 4 * BLOCK);
+    run_workers(f, ino, other_ino, copy_or_zero);
+}
+
+static void *set_or_get_attributes(void *arg)
+{
+    struct worker *worker = arg;
+    struct pmfs *fs = worker->f->fs;
+    uint8_t value[2000], names[200];
+    char name[32];
+    size_t size;
+
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof(name), "user.%d", (worker->number + i % 2) % THREADS);
+        memset(value, i, sizeof(value));
+        EXPECT(worker, pmfs_setxattr(fs, worker->ino, name, value,
+                                     1 + (size_t)i * 31 % sizeof(value), 0) == 0);
+        EXPECT(worker,
+               pmfs_getxattr(fs, worker->ino, name, value, sizeof(value), &size) == 0);
+        EXPECT(worker, size == 1 || is_uniform(value, size));
+        EXPECT(worker, pmfs_listxattr(fs, worker->ino, (char *)names, sizeof(names),
+                                      &size) == 0);
+        EXPECT(worker, size % 7 == 0);
+    }
+    return NULL;
+}
+
+static void attributes_of_many_threads_are_whole(void **state)
+{
+    struct fixture *f = *state;
+
+    run_workers(f, make_file(f, ROOT, "a"), 0, set_or_get_attributes);
+}
+
 /* ---- Names --------------------------------------------------------------------- */
 
 /* All threads make, move and remove the same few names in the same two directories. */
@@ -196,6 +268,16 @@ static void names_of_many_threads_stay_consistent(void **state)
     struct fixture *f = *state;
 
     run_workers(f, make_dir(f, ROOT, "1"), make_dir(f, ROOT, "2"), churn_names);
+}
+
+static void names_stay_consistent_while_the_cache_forgets_all(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_dir(f, ROOT, "1"), other_ino = make_dir(f, ROOT, "2");
+
+    f->mount.cached_inodes = 1;
+    fixture_remount(f);
+    run_workers(f, ino, other_ino, churn_names);
 }
 
 /* Directories move about between directories that move, too. */
@@ -321,7 +403,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(appends_of_many_threads_are_whole_and_in_order),
         TEST(reader_sees_all_of_a_write_or_nothing),
+        TEST(copies_in_both_directions_are_whole),
+        TEST(attributes_of_many_threads_are_whole),
         TEST(names_of_many_threads_stay_consistent),
+        TEST(names_stay_consistent_while_the_cache_forgets_all),
         TEST(directories_moved_by_many_threads_make_no_loops),
         TEST(open_file_is_not_freed_by_another_thread),
         TEST(threads_in_their_own_directories_do_not_disturb_each_other),

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is kept in DRAM is bounded, and nothing depends on its being there. */
+#include "pmfs-proto/core/inode.h"
+#include "tests/pmfs/pmfs_fixture.h"
+
+#define DIRECTORIES 200
+#define NAMES 100 /* in each */
+
+static void mount_with(struct fixture *f, uint64_t cached_inodes, uint32_t flags)
+{
+    f->mount.cached_inodes = cached_inodes;
+    f->mount.flags = flags;
+    fixture_mkfs(f, 64 * MIB);
+    fixture_mount(f);
+}
+
+static const char *numbered(const char *what, int number)
+{
+    static char name[32];
+
+    snprintf(name, sizeof(name), "%s %d", what, number);
+    return name;
+}
+
+static void make_tree(struct fixture *f)
+{
+    for (int i = 0; i < DIRECTORIES; i++) {
+        uint64_t dir = make_dir(f, ROOT, numbered("directory", i));
+
+        for (int j = 0; j < NAMES; j++)
+            make_file(f, dir, numbered("file", j));
+    }
+}
+
+static void find_all(struct fixture *f)
+{
+    for (int i = 0; i < DIRECTORIES; i++) {
+        uint64_t dir = find(f, ROOT, numbered("directory", i));
+
+        for (int j = 0; j < NAMES; j++)
+            find(f, dir, numbered("file", j));
+        assert_error(pmfs_lookup(f->fs, dir, "another", &f->attr), ENOENT);
+    }
+}
+
+static void inodes_in_no_use_are_dropped(void **state)
+{
+    struct fixture *f = *state;
+
+    mount_with(f, 640, 0);
+    make_tree(f);
+    assert_in_range(cache_inodes(f->fs), 1, 1280);
+    find_all(f);
+    assert_in_range(cache_inodes(f->fs), 1, 1280);
+    fixture_unmount(f);
+    fixture_fsck(f);
+}
+
+static void inodes_that_are_looked_up_are_kept_until_forgotten(void **state)
+{
+    const uint64_t all = 1 + DIRECTORIES * (1 + NAMES);
+    struct fixture *f = *state;
+
+    mount_with(f, 640, PMFS_COUNT_LOOKUPS);
+    make_tree(f);
+    assert_int_equal(cache_inodes(f->fs), all);
+    for (uint64_t ino = 1; ino <= all; ino++)
+        pmfs_forget(f->fs, ino, 1);
+    assert_in_range(cache_inodes(f->fs), 1, all / 8);
+    fixture_unmount(f);
+    fixture_fsck(f);
+}
+
+/* 200 directories would take 600 KiB. */
+static void indexes_are_bounded_although_their_directories_are_in_use(void **state)
+{
+    struct fixture *f = *state;
+
+    mount_with(f, 128, PMFS_COUNT_LOOKUPS); /* 64 KiB of indexes */
+    make_tree(f);
+    assert_in_range(*cache_index_bytes(f->fs), 1, 256 * 1024);
+    find_all(f);
+    fixture_remount(f);
+    find_all(f);
+    assert_in_range(*cache_index_bytes(f->fs), 1, 256 * 1024);
+}
+
+static void indexes_give_all_their_memory_back(void **state)
+{
+    struct fixture *f = *state;
+
+    mount_with(f, 0, 0);
+    for (int round = 0; round < 2; round++) {
+        uint64_t dir = make_dir(f, ROOT, "directory");
+        uint64_t before = *cache_index_bytes(f->fs);
+
+        for (int i = 0; i < 1000; i++)
+            make_file(f, dir, numbered("file", i));
+        assert_true(*cache_index_bytes(f->fs) > before + 1000 * 16);
+        for (int i = 0; i < 1000; i++)
+            assert_ok(pmfs_unlink(f->fs, dir, numbered("file", i)));
+        assert_ok(pmfs_rmdir(f->fs, ROOT, "directory"));
+        assert_true(*cache_index_bytes(f->fs) <= before);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_EMPTY(inodes_in_no_use_are_dropped),
+        TEST_EMPTY(inodes_that_are_looked_up_are_kept_until_forgotten),
+        TEST_EMPTY(indexes_are_bounded_although_their_directories_are_in_use),
+        TEST_EMPTY(indexes_give_all_their_memory_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
