@@ -77,7 +77,7 @@ static const char *record(const struct script *script, const char *name)
                                      library_judge,
                                      &bench.judge,
                                      set_watch};
-    bench.judge.subject = &bench.subject;
+    library_judge_init(&bench.judge, &bench.subject);
     return NULL;
 }
 

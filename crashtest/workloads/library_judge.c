@@ -166,13 +166,9 @@ static struct expectation expected(const struct library_judge *judge,
 /* 0: attached. 1: there may be no pool, and there is none. */
 static int attach(struct trial *t)
 {
-    struct pm pm;
-
-    pm_adopt(&pm, t->judge->subject->image, LIBRARY_SIZE,
-             t->run->script->setting->medium);
     t->pool = (struct minl2r_pool){.tx_lock = PTHREAD_MUTEX_INITIALIZER,
                                    .root_lock = PTHREAD_MUTEX_INITIALIZER};
-    if (pool_attach(&t->pool, &pm, NULL) == 0)
+    if (pool_attach(&t->pool, &t->judge->pm, NULL) == 0)
         return 0;
     if (t->expected.may_be_no_pool)
         return 1;
@@ -425,6 +421,15 @@ static void judge_thoroughly(struct trial *t)
         recover_and_go_on(t);
 }
 
+void library_judge_init(struct library_judge *judge, const struct subject *subject)
+{
+    judge->subject = subject;
+    pm_adopt(&judge->pm, subject->image, LIBRARY_SIZE,
+             library_last_run.script->setting->medium);
+    if (!judge->after)
+        judge->after = trace_create(EVENTS_MAX);
+}
+
 void library_judge(void *arg, const struct crash *crash, struct trace *recovery,
                    struct verdict *verdict)
 {
@@ -437,8 +442,6 @@ void library_judge(void *arg, const struct crash *crash, struct trace *recovery,
                           .verdict = verdict};
 
     *verdict = (struct verdict){0};
-    if (!judge->after)
-        judge->after = trace_create(EVENTS_MAX);
     if (is_thorough(crash) && judge->after)
         judge_thoroughly(&trial);
     else

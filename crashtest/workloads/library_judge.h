@@ -20,12 +20,17 @@
 #define LIBRARY_JUDGE_H
 
 #include "crashtest/explore.h"
+#include "libminl2r/pm.h"
 
 struct library_judge {
     const struct subject *subject;
+    struct pm pm;        /* the image */
     struct trace *after; /* of what comes after recovery; made by the first state */
     uint32_t shown;      /* the set of operations that the run's recovery showed */
 };
+
+/* Of what library_run() ran last. Once for each run. */
+void library_judge_init(struct library_judge *judge, const struct subject *subject);
 
 /* `arg` is a struct library_judge. */
 judge_fn library_judge;
