@@ -230,7 +230,8 @@ struct pmfs_cred {
 };
 
 /*
- * Finds `name` in the directory `parent`. Counts a lookup under PMFS_COUNT_LOOKUPS.
+ * Finds `name` in the directory `parent`. Under PMFS_COUNT_LOOKUPS, counts a lookup, and
+ * "." finds `parent` itself whatever its type, as a file handle needs it.
  *
  * Cost:    no fence. The first use of a directory reads all of it.
  * Errors:  -ENOENT, -ENOTDIR, -ENAMETOOLONG, -ESTALE.

@@ -116,7 +116,7 @@ static int lookup_dots(struct pmfs *fs, uint64_t ino, const char *name, uint64_t
         return rc;
 
     uint64_t found = name[1] ? inode->place.pm->parent : ino;
-    bool has_dots = is_directory(inode);
+    bool has_dots = is_directory(inode) || (!name[1] && fs->flags & PMFS_COUNT_LOOKUPS);
 
     inode_put(inode);
     if (!has_dots)

@@ -199,7 +199,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
                               FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ |
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE;
     const unsigned wanted = FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_READDIRPLUS |
-                            FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS;
+                            FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
+                            FUSE_CAP_EXPORT_SUPPORT;
     struct mount_state *state = userdata;
 
     state->without_open = !state->direct_io && conn->capable & FUSE_CAP_NO_OPEN_SUPPORT;

@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What each call answers, success or errno, on the mount and on tmpfs: it has to be the
+ * same, and leave the same tree.
+ */
+#include "tests/mount/mount_fixture.h"
+
+#include <dirent.h>
+#include <ftw.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+
+/* ---- Both sides ---------------------------------------------------------------- */
+
+/* Something to do in a directory; 0 or the errno. */
+typedef int act_fn(int dir, const void *arg);
+
+static int result(long rc)
+{
+    return rc < 0 ? errno : 0;
+}
+
+/* One of everything, and a directory besides to move things to. */
+static void make_scene(int dir)
+{
+    int fd;
+
+    assert_success(mkdirat(dir, "full", 0755));
+    assert_success(mkdirat(dir, "full/inner", 0755));
+    assert_success(mkdirat(dir, "empty", 0755));
+    assert_success(mkdirat(dir, "other", 0755));
+    assert_success(mkdirat(dir, "other/full", 0755));
+    assert_success(mkdirat(dir, "other/full/inner", 0755));
+    assert_success(mkdirat(dir, "other/empty", 0755));
+    fd = openat(dir, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_int_equal(write(fd, "content", 7), 7);
+    close(fd);
+    assert_success(linkat(dir, "file", dir, "other/hard", 0));
+    close(openat(dir, "other/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    assert_success(symlinkat("file", dir, "link"));
+    assert_success(symlinkat("nowhere", dir, "dangling"));
+    assert_success(symlinkat("loop", dir, "loop"));
+    assert_success(mkfifoat(dir, "fifo", 0644));
+}
+
+/* A listing of a tree: type, mode, links and target of each name. */
+struct listing {
+    char text[8192];
+    size_t size;
+};
+
+static void list_tree(struct listing *listing, const char *path, size_t prefix)
+{
+    struct dirent **entries;
+    int count = scandir(path, &entries, NULL, alphasort);
+
+    assert_success(count);
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        char inner[PATH_MAX], target[64] = "";
+        struct stat status;
+
+        snprintf(inner, sizeof(inner), "%s/%s", path, name);
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
+            assert_success(lstat(inner, &status));
+            if (S_ISLNK(status.st_mode))
+                assert_success(readlink(inner, target, sizeof(target) - 1));
+            listing->size += (size_t)snprintf(
+                listing->text + listing->size, sizeof(listing->text) - listing->size,
+                "%o %d %.40s %s\n", status.st_mode, (int)status.st_nlink,
+                inner + prefix, target);
+            assert_int_equal(entries[i]->d_type, IFTODT(status.st_mode));
+            if (S_ISDIR(status.st_mode))
+                list_tree(listing, inner, prefix);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+static int remove_one(const char *path, const struct stat *status, int type,
+                      struct FTW *ftw)
+{
+    (void)status, (void)type, (void)ftw;
+    return remove(path);
+}
+
+/* Acts in a fresh scene on one side, and lists what is there then. */
+static int act_in(const char *path, act_fn *act, const void *arg,
+                  struct listing *listing)
+{
+    assert_success(mkdir(path, 0755));
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_success(dir);
+    make_scene(dir);
+    int answer = act(dir, arg);
+    close(dir);
+    listing->size = 0;
+    list_tree(listing, path, strlen(path));
+    assert_success(nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS));
+    return answer;
+}
+
+static void assert_as_on_tmpfs(struct mount_fixture *f, const char *what, act_fn *act,
+                               const void *arg)
+{
+    static struct listing expected, found;
+    int expected_answer = act_in(in_dir(f, "scene"), act, arg, &expected);
+    int answer = act_in(in_mount(f, "scene"), act, arg, &found);
+
+    if (answer != expected_answer || strcmp(expected.text, found.text) != 0)
+        print_error("%s: %s, on tmpfs %s\n%s--- on tmpfs:\n%s", what, strerror(answer),
+                    strerror(expected_answer), found.text, expected.text);
+    assert_int_equal(answer, expected_answer);
+    assert_string_equal(found.text, expected.text);
+}
+
+/* ---- Renaming ------------------------------------------------------------------ */
+
+struct renaming {
+    const char *from, *to;
+    unsigned flags;
+};
+
+static int act_rename(int dir, const void *arg)
+{
+    const struct renaming *renaming = arg;
+
+    return result(renameat2(dir, renaming->from, dir, renaming->to, renaming->flags));
+}
+
+static void every_rename_answers_as_on_tmpfs(void **state)
+{
+    static const char *const froms[] = {"file", "empty", "full",
+                                        "fifo", "none",  "other/hard"};
+    static const char *const tos[] = {
+        "file",     "other/file", "other/empty", "other/full", "new", "other/new",
+        "full/new", "full/inner", "full",        "file/new",   "."};
+    static const unsigned all_flags[] = {0, RENAME_NOREPLACE, RENAME_EXCHANGE};
+    struct mount_fixture *f = *state;
+    char what[128];
+
+    for (size_t i = 0; i < sizeof(froms) / sizeof(*froms); i++) {
+        for (size_t j = 0; j < sizeof(tos) / sizeof(*tos); j++) {
+            for (size_t k = 0; k < sizeof(all_flags) / sizeof(*all_flags); k++) {
+                const struct renaming renaming = {froms[i], tos[j], all_flags[k]};
+
+                snprintf(what, sizeof(what), "rename %s to %s, flags %u", froms[i],
+                         tos[j], all_flags[k]);
+                assert_as_on_tmpfs(f, what, act_rename, &renaming);
+            }
+        }
+    }
+}
+
+/* ---- Names --------------------------------------------------------------------- */
+
+static char long_name[257], long_target[4097];
+
+struct naming {
+    enum { LINK, UNLINK, RMDIR, MKDIR, MKNOD, SYMLINK, OPEN, READLINK, TRUNCATE } call;
+    const char *name, *other;
+    int flags; /* of open; type of mknod; size of truncate */
+};
+
+static int act_open(int dir, const struct naming *naming)
+{
+    int fd = openat(dir, naming->name, naming->flags | O_CLOEXEC | O_NONBLOCK, 0640);
+    int answer = result(fd);
+
+    if (fd >= 0)
+        close(fd);
+    return answer;
+}
+
+static int act_truncate(int dir, const struct naming *naming)
+{
+    int answer =
+        fchdir(dir) < 0 ? errno : result(truncate(naming->name, naming->flags));
+
+    return chdir("/") < 0 ? errno : answer;
+}
+
+static int act_name(int dir, const void *arg)
+{
+    const struct naming *naming = arg;
+    char target[8];
+
+    switch (naming->call) {
+    case LINK:
+        return result(linkat(dir, naming->name, dir, naming->other, 0));
+    case UNLINK:
+        return result(unlinkat(dir, naming->name, 0));
+    case RMDIR:
+        return result(unlinkat(dir, naming->name, AT_REMOVEDIR));
+    case MKDIR:
+        return result(mkdirat(dir, naming->name, 01775));
+    case MKNOD:
+        return result(
+            mknodat(dir, naming->name, (mode_t)naming->flags | 0640, makedev(1, 3)));
+    case SYMLINK:
+        return result(symlinkat(naming->other, dir, naming->name));
+    case OPEN:
+        return act_open(dir, naming);
+    case READLINK:
+        return result(readlinkat(dir, naming->name, target, sizeof(target)));
+    default:
+        return act_truncate(dir, naming);
+    }
+}
+
+static void every_call_with_a_name_answers_as_on_tmpfs(void **state)
+{
+    static const struct naming namings[] = {
+        {LINK, "file", "new", 0},
+        {LINK, "file", "other/file", 0},
+        {LINK, "file", "file", 0},
+        {LINK, "link", "new", 0},
+        {LINK, "fifo", "other/fifo", 0},
+        {LINK, "empty", "new", 0},
+        {LINK, "none", "new", 0},
+        {LINK, "file", "none/new", 0},
+        {LINK, "file", "file/new", 0},
+        {LINK, "file", long_name, 0},
+        {UNLINK, "file", NULL, 0},
+        {UNLINK, "link", NULL, 0},
+        {UNLINK, "fifo", NULL, 0},
+        {UNLINK, "empty", NULL, 0},
+        {UNLINK, "none", NULL, 0},
+        {UNLINK, "file/none", NULL, 0},
+        {UNLINK, ".", NULL, 0},
+        {UNLINK, long_name, NULL, 0},
+        {RMDIR, "empty", NULL, 0},
+        {RMDIR, "full", NULL, 0},
+        {RMDIR, "file", NULL, 0},
+        {RMDIR, "link", NULL, 0},
+        {RMDIR, "none", NULL, 0},
+        {RMDIR, "empty/.", NULL, 0},
+        {RMDIR, "full/inner/..", NULL, 0},
+        {MKDIR, "new", NULL, 0},
+        {MKDIR, "file", NULL, 0},
+        {MKDIR, "empty", NULL, 0},
+        {MKDIR, "dangling", NULL, 0},
+        {MKDIR, "none/new", NULL, 0},
+        {MKDIR, "file/new", NULL, 0},
+        {MKDIR, "", NULL, 0},
+        {MKDIR, long_name, NULL, 0},
+        {MKNOD, "new", NULL, S_IFREG},
+        {MKNOD, "new", NULL, S_IFIFO},
+        {MKNOD, "new", NULL, S_IFSOCK},
+        {MKNOD, "new", NULL, S_IFCHR},
+        {MKNOD, "new", NULL, S_IFBLK},
+        {MKNOD, "new", NULL, S_IFDIR},
+        {MKNOD, "file", NULL, S_IFREG},
+        {SYMLINK, "new", "anywhere", 0},
+        {SYMLINK, "new", "", 0},
+        {SYMLINK, "file", "anywhere", 0},
+        {SYMLINK, "new", long_target, 0},
+        {SYMLINK, "new", long_target + 1, 0},
+        {READLINK, "link", NULL, 0},
+        {READLINK, "file", NULL, 0},
+        {READLINK, "none", NULL, 0},
+        {OPEN, "file", NULL, O_RDWR},
+        {OPEN, "file", NULL, O_RDWR | O_CREAT | O_EXCL},
+        {OPEN, "new", NULL, O_RDWR | O_CREAT | O_EXCL},
+        {OPEN, "none", NULL, O_RDONLY},
+        {OPEN, "file", NULL, O_RDONLY | O_DIRECTORY},
+        {OPEN, "empty", NULL, O_RDONLY},
+        {OPEN, "empty", NULL, O_RDWR},
+        {OPEN, "empty", NULL, O_RDONLY | O_CREAT},
+        {OPEN, "link", NULL, O_RDONLY | O_NOFOLLOW},
+        {OPEN, "dangling", NULL, O_RDONLY},
+        {OPEN, "dangling", NULL, O_RDWR | O_CREAT},
+        {OPEN, "dangling", NULL, O_RDWR | O_CREAT | O_EXCL},
+        {OPEN, "loop", NULL, O_RDONLY},
+        {OPEN, "file/none", NULL, O_RDONLY},
+        {OPEN, "fifo", NULL, O_WRONLY},
+        {OPEN, "fifo", NULL, O_RDONLY},
+        {OPEN, long_name, NULL, O_RDONLY | O_CREAT},
+        {TRUNCATE, "file", NULL, 3},
+        {TRUNCATE, "file", NULL, -1},
+        {TRUNCATE, "empty", NULL, 3},
+        {TRUNCATE, "none", NULL, 3},
+        {TRUNCATE, "fifo", NULL, 3},
+    };
+    struct mount_fixture *f = *state;
+    char what[64];
+
+    if (geteuid() != 0)
+        skip();
+    memset(long_name, 'n', sizeof(long_name) - 1);
+    memset(long_target, 't', sizeof(long_target) - 1);
+    for (size_t i = 0; i < sizeof(namings) / sizeof(*namings); i++) {
+        snprintf(what, sizeof(what), "call %d with %.20s", (int)namings[i].call,
+                 namings[i].name);
+        assert_as_on_tmpfs(f, what, act_name, &namings[i]);
+    }
+}
+
+/* ---- Permissions --------------------------------------------------------------- */
+
+#define NOBODY 65534
+
+/* What another user gets, in a process of its own. */
+static int act_as_nobody(int dir, act_fn *act, const void *arg)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (setgid(NOBODY) < 0 || setuid(NOBODY) < 0)
+            _exit(255);
+        _exit(act(dir, arg));
+    }
+    return exit_status_of(pid);
+}
+
+static int act_in_sticky_directory(int dir, const void *arg)
+{
+    if (fchmod(dir, 01777) < 0)
+        return errno;
+    return act_as_nobody(dir, act_name, arg);
+}
+
+static int act_rename_in_sticky_directory(int dir, const void *arg)
+{
+    if (fchmod(dir, 01777) < 0)
+        return errno;
+    return act_as_nobody(dir, act_rename, arg);
+}
+
+static int act_without_permission(int dir, const void *arg)
+{
+    return act_as_nobody(dir, act_name, arg);
+}
+
+static void others_may_do_what_they_may_on_tmpfs(void **state)
+{
+    static const struct naming namings[] = {
+        {UNLINK, "file", NULL, 0},    {RMDIR, "empty", NULL, 0},
+        {MKDIR, "new", NULL, 0},      {MKNOD, "new", NULL, S_IFREG},
+        {LINK, "file", "new", 0},     {OPEN, "file", NULL, O_RDONLY},
+        {OPEN, "file", NULL, O_RDWR}, {TRUNCATE, "file", NULL, 3},
+        {SYMLINK, "new", "any", 0},
+    };
+    static const struct renaming renaming = {"file", "new", 0};
+    struct mount_fixture *f = *state;
+
+    if (geteuid() != 0)
+        skip();
+    mount_fs(f, "allow_other");
+    assert_success(chmod(f->dir, 0755));
+    for (size_t i = 0; i < sizeof(namings) / sizeof(*namings); i++) {
+        assert_as_on_tmpfs(f, "sticky", act_in_sticky_directory, &namings[i]);
+        assert_as_on_tmpfs(f, "without permission", act_without_permission,
+                           &namings[i]);
+    }
+    assert_as_on_tmpfs(f, "sticky rename", act_rename_in_sticky_directory, &renaming);
+}
+
+static int act_in_setgid_directory(int dir, const void *arg)
+{
+    struct stat status;
+
+    (void)arg;
+    if (fchownat(dir, "empty", 0, 1234, 0) < 0 ||
+        fchmodat(dir, "empty", 02775, 0) < 0 || mkdirat(dir, "empty/dir", 0755) < 0 ||
+        mknodat(dir, "empty/file", S_IFREG | 0644, 0) < 0)
+        return errno;
+    assert_success(fstatat(dir, "empty/file", &status, 0));
+    assert_int_equal(status.st_gid, 1234);
+    assert_success(fstatat(dir, "empty/dir", &status, 0));
+    assert_int_equal(status.st_gid, 1234);
+    return 0;
+}
+
+static void setgid_directories_give_their_group_as_on_tmpfs(void **state)
+{
+    if (geteuid() != 0)
+        skip();
+    assert_as_on_tmpfs(*state, "setgid", act_in_setgid_directory, NULL);
+}
+
+/* ---- Special files ------------------------------------------------------------- */
+
+static void a_socket_and_a_fifo_connect_processes(void **state)
+{
+    struct mount_fixture *f = *state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", in_mount(f, "socket"));
+    assert_success(bind(server, (struct sockaddr *)&address, sizeof(address)));
+    assert_success(listen(server, 1));
+    assert_success(connect(client, (struct sockaddr *)&address, sizeof(address)));
+    assert_errno(bind(client, (struct sockaddr *)&address, sizeof(address)),
+                 EADDRINUSE);
+    close(client);
+    close(server);
+    assert_success(mkfifo(in_mount(f, "fifo"), 0600));
+    int reader = open(in_mount(f, "fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int writer = open(in_mount(f, "fifo"), O_WRONLY | O_CLOEXEC);
+    char found[3];
+    assert_int_equal(write(writer, "abc", 3), 3);
+    assert_int_equal(read(reader, found, 3), 3);
+    close(reader);
+    close(writer);
+}
+
+/* ---- Locks --------------------------------------------------------------------- */
+
+static void flock_keeps_others_out(void **state)
+{
+    struct mount_fixture *f = *state;
+    int first, second;
+
+    write_file(in_mount(f, "file"), "content", 7);
+    first = open(in_mount(f, "file"), O_RDWR | O_CLOEXEC);
+    second = open(in_mount(f, "file"), O_RDWR | O_CLOEXEC);
+    assert_success(flock(first, LOCK_SH | LOCK_NB));
+    assert_success(flock(second, LOCK_SH | LOCK_NB));
+    assert_errno(flock(second, LOCK_EX | LOCK_NB), EWOULDBLOCK);
+    close(first);
+    assert_success(flock(second, LOCK_EX | LOCK_NB));
+    close(second);
+}
+
+static int lock_range(int fd, short type, off_t start, off_t size)
+{
+    struct flock lock = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = size};
+
+    return fcntl(fd, F_SETLK, &lock);
+}
+
+static void posix_locks_keep_other_processes_out_of_a_range(void **state)
+{
+    struct mount_fixture *f = *state;
+    int fd;
+
+    write_file(in_mount(f, "file"), "content", 7);
+    fd = open(in_mount(f, "file"), O_RDWR | O_CLOEXEC);
+    assert_success(lock_range(fd, F_WRLCK, 0, 3));
+    pid_t pid = fork();
+    if (pid == 0) {
+        bool kept_out = lock_range(fd, F_RDLCK, 2, 2) < 0 && errno == EAGAIN;
+        _exit(kept_out && lock_range(fd, F_WRLCK, 3, 2) == 0 ? 0 : 1);
+    }
+    assert_int_equal(exit_status_of(pid), 0);
+    close(fd);
+}
+
+/* ---- Limits -------------------------------------------------------------------- */
+
+static void files_reach_16_tib_and_no_further(void **state)
+{
+    const off_t end = (off_t)1 << 44;
+    struct mount_fixture *f = *state;
+    int fd = open(in_mount(f, "file"), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    char found[1];
+
+    assert_success(fd);
+    assert_int_equal(pwrite(fd, "x", 1, end - 1), 1);
+    assert_errno((int)pwrite(fd, "x", 1, end), EFBIG);
+    assert_errno(ftruncate(fd, end + 1), EFBIG);
+    assert_int_equal(pread(fd, found, 1, end - 1), 1);
+    assert_int_equal(found[0], 'x');
+    assert_success(ftruncate(fd, end));
+    close(fd);
+}
+
+static void trees_are_deeper_than_paths_are_long(void **state)
+{
+    enum { DEPTH = 1000 };
+    struct mount_fixture *f = *state;
+    int dir = open(f->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    for (int i = 0; i < DEPTH; i++) {
+        assert_success(mkdirat(dir, "deep", 0755));
+        int next = openat(dir, "deep", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_success(next);
+        close(dir);
+        dir = next;
+    }
+    assert_errno(renameat(AT_FDCWD, in_mount(f, "deep"), dir, "loop"), EINVAL);
+    close(dir);
+    assert_int_equal(run(f, "rm", "-rf", in_mount(f, "deep"), NULL), 0);
+    unmount_fs(f);
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);
+}
+
+/* ---- Listing ------------------------------------------------------------------- */
+
+#define NAMES 600
+
+static void positions_in_a_directory_stay_valid(void **state)
+{
+    static long positions[NAMES + 2];
+    static char names[NAMES + 2][256];
+    struct mount_fixture *f = *state;
+    const struct dirent *entry;
+    char name[32];
+    int count = 0;
+
+    assert_success(mkdir(in_mount(f, "dir"), 0755));
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof(name), "dir/name %d", i);
+        write_file(in_mount(f, name), "", 0);
+    }
+    DIR *dir = opendir(in_mount(f, "dir"));
+    assert_non_null(dir);
+    for (;;) {
+        positions[count] = telldir(dir);
+        entry = readdir(dir);
+        if (entry == NULL)
+            break;
+        snprintf(names[count++], sizeof(names[0]), "%s", entry->d_name);
+    }
+    assert_int_equal(count, NAMES + 2);
+    /* Every other name goes, and as many come. */
+    for (int i = 0; i < count; i += 2) {
+        snprintf(name, sizeof(name), "dir/new %d", i);
+        write_file(in_mount(f, name), "", 0);
+        if (names[i][0] != '.')
+            assert_success(unlinkat(dirfd(dir), names[i], 0));
+    }
+    for (int i = count - 1; i >= 0; i--) {
+        seekdir(dir, positions[i]);
+        entry = readdir(dir);
+        assert_non_null(entry);
+        if (i % 2 && names[i][0] != '.')
+            assert_string_equal(entry->d_name, names[i]);
+    }
+    closedir(dir);
+}
+
+/* ---- Handles ------------------------------------------------------------------- */
+
+struct handle {
+    struct file_handle handle;
+    unsigned char bytes[MAX_HANDLE_SZ];
+};
+
+static struct handle handle_of(const char *path)
+{
+    struct handle handle = {.handle.handle_bytes = MAX_HANDLE_SZ};
+    int mount_id;
+
+    assert_success(name_to_handle_at(AT_FDCWD, path, &handle.handle, &mount_id, 0));
+    return handle;
+}
+
+static int open_handle(const struct mount_fixture *f, struct handle *handle)
+{
+    int mount = open(f->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open_by_handle_at(mount, &handle->handle, O_RDONLY | O_CLOEXEC);
+    int saved = errno;
+
+    close(mount);
+    errno = saved;
+    return fd;
+}
+
+static void a_handle_opens_its_file_and_never_another(void **state)
+{
+    struct mount_fixture *f = *state;
+    struct handle handle;
+    char found[3];
+
+    if (geteuid() != 0)
+        skip();
+    write_file(in_mount(f, "file"), "old", 3);
+    handle = handle_of(in_mount(f, "file"));
+    unmount_fs(f);
+    mount_fs(f, NULL);
+    int fd = open_handle(f, &handle);
+    assert_success(fd);
+    assert_int_equal(read(fd, found, 3), 3);
+    assert_memory_equal(found, "old", 3);
+    close(fd);
+    assert_success(unlink(in_mount(f, "file")));
+    assert_errno(open_handle(f, &handle), ESTALE);
+    unmount_fs(f);
+    mount_fs(f, NULL);
+    write_file(in_mount(f, "file"), "new", 3); /* takes the same number */
+    unmount_fs(f);
+    mount_fs(f, NULL);
+    assert_errno(open_handle(f, &handle), ESTALE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_mounted(every_rename_answers_as_on_tmpfs),
+        test_mounted(every_call_with_a_name_answers_as_on_tmpfs),
+        test_made(others_may_do_what_they_may_on_tmpfs),
+        test_mounted(setgid_directories_give_their_group_as_on_tmpfs),
+        test_mounted(a_socket_and_a_fifo_connect_processes),
+        test_mounted(flock_keeps_others_out),
+        test_mounted(posix_locks_keep_other_processes_out_of_a_range),
+        test_mounted(files_reach_16_tib_and_no_further),
+        test_mounted(trees_are_deeper_than_paths_are_long),
+        test_mounted(positions_in_a_directory_stay_valid),
+        test_mounted(a_handle_opens_its_file_and_never_another),
+    };
+
+    skip_without_fuse();
+    umask(022);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
