@@ -72,6 +72,11 @@ static int expand(struct walk *walk, uint64_t ino, const char *rest)
     return walk->flags & PMFS_PATH_BENEATH ? -EXDEV : enter_root(walk);
 }
 
+static bool has_more(const char *rest)
+{
+    return rest[strspn(rest, "/")];
+}
+
 /* Goes to, or follows, the component `name`; `rest` is what comes after it. */
 static int step(struct walk *walk, const char *name, const char *rest)
 {
@@ -85,7 +90,11 @@ static int step(struct walk *walk, const char *name, const char *rest)
         walk->rest = rest;
         return 0;
     }
-    rc = S_ISLNK(attr.mode) ? expand(walk, attr.ino, rest) : -ENOTDIR;
+    if (S_ISLNK(attr.mode))
+        rc = expand(walk, attr.ino, rest);
+    else if (has_more(rest))
+        rc = -ENOTDIR;
+    /* Else it was a link when must_follow() saw it: the next step looks again. */
     pmfs_release(walk->fs, attr.ino);
     return rc;
 }
@@ -116,7 +125,7 @@ static int advance(struct walk *walk, char name[PMFS_NAME_MAX + 2])
         return -ENAMETOOLONG;
     if (size == 0) {
         /* Slashes alone, or a link to what ends in one. */
-        strcpy(name, walk->dir == PMFS_ROOT_INO ? "/" : ".");
+        memcpy(name, walk->dir == PMFS_ROOT_INO ? "/" : ".", 2);
         return 1;
     }
     if (walk->flags & PMFS_PATH_BENEATH && walk->dir == PMFS_ROOT_INO &&
@@ -126,7 +135,7 @@ static int advance(struct walk *walk, char name[PMFS_NAME_MAX + 2])
     }
     memcpy(name, start, size);
     name[size] = 0;
-    if (rest[strspn(rest, "/")])
+    if (has_more(rest))
         return step(walk, name, rest);
 
     int rc = must_follow(walk, name);
@@ -134,7 +143,7 @@ static int advance(struct walk *walk, char name[PMFS_NAME_MAX + 2])
     if (rc != 0)
         return rc < 0 ? rc : step(walk, name, rest);
     if (*rest)
-        strcpy(name + size, "/");
+        memcpy(name + size, "/", 2);
     return 1;
 }
 
@@ -148,32 +157,60 @@ static int walk_begin(struct walk *walk, uint64_t dir)
     return pmfs_open(walk->fs, walk->dir);
 }
 
-int pmfs_path_parent(struct pmfs *fs, uint64_t dir, const char *path, unsigned flags,
-                     struct pmfs_place *place)
+/* Released, but for walk->expanded, after errors other than -EXDEV. */
+static int walk_to_end(struct walk *walk, uint64_t dir, struct pmfs_place *place)
 {
-    struct walk walk = {.fs = fs, .rest = path, .flags = flags};
-    int rc = walk_begin(&walk, dir);
+    int rc = walk_begin(walk, dir);
 
     if (rc < 0)
         return rc;
     do
-        rc = advance(&walk, place->name);
+        rc = advance(walk, place->name);
     while (rc == 0);
-    place->parent = walk.dir;
+    place->parent = walk->dir;
     place->outside = NULL;
+    if (rc < 0 && rc != -EXDEV)
+        pmfs_release(walk->fs, walk->dir);
+    return rc < 0 ? rc : 0;
+}
+
+/* As pmfs_path_parent(), inside of the filesystem. `flags`: PMFS_PATH_NOFOLLOW. */
+static int locate(struct pmfs *fs, uint64_t dir, const char *path, unsigned flags,
+                  struct pmfs_place *place)
+{
+    struct walk walk = {.fs = fs, .rest = path, .flags = flags & PMFS_PATH_NOFOLLOW};
+    int rc = walk_to_end(&walk, dir, place);
+
+    free(walk.expanded);
+    return rc;
+}
+
+int pmfs_path_parent(struct pmfs *fs, uint64_t dir, const char *path, unsigned flags,
+                     struct pmfs_place *place)
+{
+    struct walk walk = {.fs = fs, .rest = path, .flags = flags};
+    int rc = walk_to_end(&walk, dir, place);
+
     if (rc == -EXDEV) {
         place->outside = strdup(walk.rest);
-        rc = place->outside ? -EXDEV : -ENOMEM;
+        if (!place->outside) {
+            pmfs_release(fs, place->parent);
+            rc = -ENOMEM;
+        }
     }
     free(walk.expanded);
-    if (rc < 0 && rc != -EXDEV)
-        pmfs_release(fs, walk.dir);
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 void pmfs_place_release(struct pmfs *fs, struct pmfs_place *place)
 {
     free(place->outside);
+    pmfs_release(fs, place->parent);
+}
+
+/* What locate() has opened. */
+static void leave(struct pmfs *fs, const struct pmfs_place *place)
+{
     pmfs_release(fs, place->parent);
 }
 
@@ -245,12 +282,12 @@ static int open_existing(struct pmfs *fs, uint64_t dir, const char *path,
                          unsigned flags, struct pmfs_attr *attr)
 {
     struct pmfs_place place;
-    int rc = pmfs_path_parent(fs, dir, path, follow_flags(path, flags), &place);
+    int rc = locate(fs, dir, path, follow_flags(path, flags), &place);
 
     if (rc < 0)
         return rc;
     rc = find_open(fs, &place, cut_slash(&place), attr);
-    pmfs_place_release(fs, &place);
+    leave(fs, &place);
     return rc;
 }
 
@@ -337,12 +374,12 @@ int pmfs_path_open(struct pmfs *fs, uint64_t dir, const char *path, int flags,
         flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW;
     if (flags & O_CREAT && flags & O_DIRECTORY)
         return -EINVAL;
-    rc = pmfs_path_parent(
-        fs, dir, path, follow_flags(path, nofollow ? PMFS_PATH_NOFOLLOW : 0), &place);
+    rc = locate(fs, dir, path, follow_flags(path, nofollow ? PMFS_PATH_NOFOLLOW : 0),
+                &place);
     if (rc < 0)
         return rc;
     rc = open_or_create(fs, &place, flags, mode, cred, attr);
-    pmfs_place_release(fs, &place);
+    leave(fs, &place);
     return rc;
 }
 
@@ -352,12 +389,12 @@ int pmfs_path_getattr(struct pmfs *fs, uint64_t dir, const char *path, unsigned 
                       struct pmfs_attr *attr)
 {
     struct pmfs_place place;
-    int rc = pmfs_path_parent(fs, dir, path, follow_flags(path, flags), &place);
+    int rc = locate(fs, dir, path, follow_flags(path, flags), &place);
 
     if (rc < 0)
         return rc;
     rc = find(fs, &place, cut_slash(&place), attr);
-    pmfs_place_release(fs, &place);
+    leave(fs, &place);
     return rc;
 }
 
@@ -398,7 +435,7 @@ static int find_new(struct pmfs *fs, uint64_t dir, const char *path, bool is_dir
                     struct pmfs_place *place)
 {
     struct pmfs_attr attr;
-    int rc = pmfs_path_parent(fs, dir, path, PMFS_PATH_NOFOLLOW, place);
+    int rc = locate(fs, dir, path, PMFS_PATH_NOFOLLOW, place);
 
     if (rc < 0)
         return rc;
@@ -407,7 +444,7 @@ static int find_new(struct pmfs *fs, uint64_t dir, const char *path, bool is_dir
     else if (is_special(place))
         rc = -EEXIST;
     if (rc < 0)
-        pmfs_place_release(fs, place);
+        leave(fs, place);
     return rc;
 }
 
@@ -417,7 +454,7 @@ static int made(struct pmfs *fs, struct pmfs_place *place, int rc,
 {
     if (rc == 0)
         pmfs_forget(fs, attr->ino, 1);
-    pmfs_place_release(fs, place);
+    leave(fs, place);
     return rc;
 }
 
@@ -492,12 +529,12 @@ static int unlink_place(struct pmfs *fs, struct pmfs_place *at)
 int pmfs_path_unlink(struct pmfs *fs, uint64_t dir, const char *path)
 {
     struct pmfs_place at;
-    int rc = pmfs_path_parent(fs, dir, path, PMFS_PATH_NOFOLLOW, &at);
+    int rc = locate(fs, dir, path, PMFS_PATH_NOFOLLOW, &at);
 
     if (rc < 0)
         return rc;
     rc = unlink_place(fs, &at);
-    pmfs_place_release(fs, &at);
+    leave(fs, &at);
     return rc;
 }
 
@@ -514,12 +551,12 @@ static int rmdir_place(struct pmfs *fs, struct pmfs_place *at)
 int pmfs_path_rmdir(struct pmfs *fs, uint64_t dir, const char *path)
 {
     struct pmfs_place at;
-    int rc = pmfs_path_parent(fs, dir, path, PMFS_PATH_NOFOLLOW, &at);
+    int rc = locate(fs, dir, path, PMFS_PATH_NOFOLLOW, &at);
 
     if (rc < 0)
         return rc;
     rc = rmdir_place(fs, &at);
-    pmfs_place_release(fs, &at);
+    leave(fs, &at);
     return rc;
 }
 
@@ -548,18 +585,18 @@ int pmfs_path_rename(struct pmfs *fs, uint64_t dir, const char *path, uint64_t n
                      const char *new_path, unsigned flags)
 {
     struct pmfs_place from, to;
-    int rc = pmfs_path_parent(fs, dir, path, PMFS_PATH_NOFOLLOW, &from);
+    int rc = locate(fs, dir, path, PMFS_PATH_NOFOLLOW, &from);
 
     if (rc < 0)
         return rc;
-    rc = pmfs_path_parent(fs, new_dir, new_path, PMFS_PATH_NOFOLLOW, &to);
+    rc = locate(fs, new_dir, new_path, PMFS_PATH_NOFOLLOW, &to);
     if (rc == 0) {
         rc = check_slashes(fs, &from, &to, flags);
         if (rc == 0)
             rc = pmfs_rename(fs, from.parent, from.name, to.parent, to.name, flags);
-        pmfs_place_release(fs, &to);
+        leave(fs, &to);
     }
-    pmfs_place_release(fs, &from);
+    leave(fs, &from);
     return rc;
 }
 

@@ -477,8 +477,8 @@ ALIAS(lockf64, lockf);
 
 static int bytes_to_read(struct handle *file, int *count)
 {
-    struct pmfs_attr attr;
-    struct pmfs *fs;
+    struct pmfs_attr attr = {0};
+    struct pmfs *fs = NULL;
     int rc = file->type == S_IFREG ? pool_get(&fs) : -ENOTTY;
 
     if (rc == 0)

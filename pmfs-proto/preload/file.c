@@ -121,7 +121,7 @@ ssize_t handle_read_at(const struct handle *file, void *buffer, size_t size,
                        uint64_t at)
 {
     struct pmfs *fs;
-    size_t done;
+    size_t done = 0;
     int rc = pool_get(&fs);
 
     if (rc == 0)
@@ -189,7 +189,7 @@ static ssize_t write_at(struct handle *file, const void *buffer, size_t size,
                         uint64_t at, unsigned flags)
 {
     struct pmfs *fs;
-    size_t done;
+    size_t done = 0;
     int rc = pool_get(&fs);
 
     if (rc == 0)

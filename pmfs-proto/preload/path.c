@@ -417,8 +417,10 @@ INTERPOSE(char *, realpath, (const char *path, char *buffer))
     if (rc == 0)
         rc = resolve(&at, &resolved);
     if (rc == 0 && buffer) {
-        if (strlen(resolved) < PATH_MAX)
-            strcpy(buffer, resolved);
+        size_t size = strlen(resolved) + 1;
+
+        if (size <= PATH_MAX)
+            memcpy(buffer, resolved, size);
         else
             rc = -ENAMETOOLONG;
         free(resolved);

@@ -25,18 +25,19 @@ void say_once(enum notice notice, const char *format, ...)
 {
     static bool said[NOTICES];
     char text[512] = "pmfs-preload: ";
-    size_t start = strlen(text);
+    size_t size = strlen(text);
     int errnum = errno;
     va_list args;
 
     if (__atomic_exchange_n(&said[notice], true, __ATOMIC_RELAXED))
         return;
     va_start(args, format);
-    vsnprintf(text + start, sizeof(text) - start - 1, format, args);
+    vsnprintf(text + size, sizeof(text) - size - 1, format, args);
     va_end(args);
-    strcat(text, "\n");
-    if (REAL(write)(STDERR_FILENO, text, strlen(text)) < 0)
-        errno = errnum;
+    size = strlen(text);
+    text[size++] = '\n';
+    if (REAL(write)(STDERR_FILENO, text, size) < 0)
+        errno = errnum; /* nobody can be told */
     errno = errnum;
 }
 
@@ -72,10 +73,13 @@ static const char *parse(char *text)
 static void configure(void)
 {
     const char *value = getenv("PMFS_PRELOAD");
-    const char *wrong = value ? parse(strdup(value)) : "PMFS_PRELOAD is not set";
+    char *text = value ? strdup(value) : NULL;
+    const char *wrong = value ? parse(text) : "PMFS_PRELOAD is not set";
 
-    if (wrong)
+    if (wrong) {
         say_once(NOTICE_MOUNT, "%s; no path is taken for pmfs", wrong);
+        free(text);
+    }
     current_umask = REAL(umask)(0);
     REAL(umask)(current_umask);
 }

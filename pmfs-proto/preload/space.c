@@ -13,7 +13,7 @@
 static int64_t seek_data_or_hole(struct pmfs *fs, const struct handle *file, off_t at,
                                  int whence)
 {
-    uint64_t found;
+    uint64_t found = 0;
     int rc;
 
     if (file->type != S_IFREG)
@@ -27,7 +27,7 @@ static int64_t seek_data_or_hole(struct pmfs *fs, const struct handle *file, off
 
 static int64_t position(const struct handle *file, off_t at, int whence)
 {
-    struct pmfs_attr attr;
+    struct pmfs_attr attr = {0};
     struct pmfs *fs;
     int64_t base = 0;
     int rc = pool_get(&fs);

@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <glob.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,7 +26,7 @@ static int add_entry(struct entries *entries, const struct dirent *entry)
 {
     if (entries->count == entries->room) {
         size_t room = entries->room ? entries->room * 2 : 64;
-        struct dirent **list = realloc(entries->list, room * sizeof(*list));
+        struct dirent **list = realloc(entries->list, room * sizeof(void *));
 
         if (!list)
             return -1;
@@ -70,7 +71,7 @@ static int scan(int fd, struct dirent ***list, filter_fn *filter, compare_fn *co
         free(entries.list);
     } else {
         if (compare && entries.count)
-            qsort(entries.list, entries.count, sizeof(*entries.list),
+            qsort(entries.list, entries.count, sizeof(void *),
                   (int (*)(const void *, const void *))compare);
         *list = entries.list;
     }
@@ -239,7 +240,7 @@ static int walk_tree(const char *path, __nftw_func_t each, __ftw_func_t plain,
     }
     while (size > 1 && path[size - 1] == '/')
         size--;
-    memcpy(tree->path, path, size);
+    snprintf(tree->path, sizeof(tree->path), "%.*s", (int)size, path);
     tree->visit = each;
     tree->visit_plain = plain;
     tree->flags = flags;

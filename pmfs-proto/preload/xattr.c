@@ -58,7 +58,7 @@ static long on_place(struct place *at, int rc, const struct request *request)
 
 static long on_file(struct handle *file, const struct request *request)
 {
-    struct pmfs *fs;
+    struct pmfs *fs = NULL;
     long rc = handle_begin(file, O_RDWR);
 
     if (rc == 0)
