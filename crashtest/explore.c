@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "crashtest/explore.h"
+#include "crashtest/explorer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,101 +9,8 @@
 /* Contents of a line that are tried where not all states can be. */
 #define BOUNDED_CONTENTS 16
 #define LAZY_CONTENTS 4096
-#define LAZY_GUARDED 16
-#define WRONG_MAX 4 /* states of a crash point: then it goes on with the next */
 #define SEEN_FIRST 4096
 #define RECOVERY_EVENTS_MAX ((size_t)1 << 22)
-
-struct content {
-    struct px86_choice choice;
-    uint64_t hash;
-    uint8_t bytes[LINE_SIZE];
-};
-
-/* A line that may have several contents, or just another than the image. */
-struct choice {
-    uint64_t at;
-    uint32_t line;  /* of the model */
-    uint32_t first; /* of `contents` */
-    uint32_t count;
-    uint32_t chosen; /* UINT32_MAX: as it was */
-    uint64_t hash_before;
-    uint8_t before[LINE_SIZE];
-};
-
-/*
- * What is plain comes first: power failures, then power failures during the recovery
- * from one, then the same where the process was killed before.
- */
-enum pass { PASS_POWER, PASS_RECOVERY, PASS_KILL, PASSES };
-
-/* The outer level is the run, the inner one the recovery from one of its crashes. */
-enum { RUN, RECOVERY, LEVELS };
-
-/* Which contents are left, and how that came about: see "Lazily". */
-struct lazy {
-    bool *alive; /* as the level's contents */
-    uint32_t alive_capacity;
-    uint64_t *written; /* bytes of each choice that the judged code has stored to */
-    uint32_t written_capacity;
-    uint32_t *representatives; /* of one decision */
-    uint32_t representative_capacity;
-    struct decision {
-        uint32_t taken, count;
-    } * path;
-    uint32_t depth, length, path_capacity;
-};
-
-struct level {
-    struct px86 px86;
-    struct choice *choices;
-    struct content *contents;
-    struct px86_choice *scratch;
-    uint32_t choice_count, choice_capacity;
-    uint32_t content_count, content_capacity, scratch_capacity;
-    struct trace *trace; /* of the recovery from a state of this level */
-    struct lazy lazy;
-    enum place_kind kind;
-    size_t event;
-};
-
-struct explorer {
-    const struct subject *subject;
-    const struct explore_options *options;
-    struct level levels[LEVELS];
-    struct crash crash;
-    struct explore_count count;
-    struct verdict verdict;
-    uint64_t outcome; /* of the run's state that recovery is crashed of */
-    enum pass pass;
-    bool recovery_stores; /* in some state */
-    bool fell_short;      /* not all states of the point were visited */
-    bool is_exploring;    /* wrong states are findings */
-    bool is_stopped;
-    struct finding *findings;
-    uint32_t finding_count, finding_capacity;
-    uint32_t wrong;   /* states of the point */
-    unsigned watched; /* level */
-    bool is_rare;     /* what is judged now */
-    uint64_t hash;    /* of the image as patched */
-    uint64_t random;
-    uint64_t *seen; /* hashes, open addressing */
-    uint64_t seen_count, seen_capacity;
-    struct explore_point *points;
-    uint32_t point_count, point_capacity;
-    double end; /* of the time to explore */
-};
-
-static bool is_over(const struct explorer *x)
-{
-    return x->is_stopped || x->count.out_of_time;
-}
-
-/* More of the same would be wrong. */
-static bool is_point_over(const struct explorer *x)
-{
-    return is_over(x) || (x->wrong >= WRONG_MAX && !x->options->every_failure);
-}
 
 static void *check_memory(void *memory)
 {
@@ -114,7 +21,7 @@ static void *check_memory(void *memory)
     return memory;
 }
 
-static void *grow(void *memory, size_t needed, uint32_t *capacity, size_t size)
+void *explorer_grow(void *memory, size_t needed, uint32_t *capacity, size_t size)
 {
     if (needed <= *capacity)
         return memory;
@@ -168,8 +75,8 @@ static void note_wrong(struct explorer *x, unsigned number)
     x->wrong++;
     if (x->verdict.kind == VERDICT_WRONG && is_noted(x, number))
         return;
-    x->findings = grow(x->findings, x->finding_count + 1, &x->finding_capacity,
-                       sizeof(*x->findings));
+    x->findings = explorer_grow(x->findings, x->finding_count + 1, &x->finding_capacity,
+                                sizeof(*x->findings));
     struct finding *f = &x->findings[x->finding_count++];
 
     *f = (struct finding){.verdict = x->verdict};
@@ -300,18 +207,13 @@ static void choose(struct explorer *x, struct level *level, uint32_t i, uint32_t
     c->chosen = chosen;
 }
 
-static uint32_t last_of(const struct level *level, uint32_t i)
-{
-    return level->choices[i].count - 1;
-}
-
 static void choose_none(struct explorer *x, struct level *level)
 {
     for (uint32_t i = 0; i < level->choice_count; i++)
         choose(x, level, i, 0);
 }
 
-static void choose_all(struct explorer *x, struct level *level)
+void explorer_choose_all(struct explorer *x, struct level *level)
 {
     for (uint32_t i = 0; i < level->choice_count; i++)
         choose(x, level, i, last_of(level, i));
@@ -320,8 +222,8 @@ static void choose_all(struct explorer *x, struct level *level)
 static void add_content(struct level *level, const struct px86_line *line,
                         struct px86_choice choice)
 {
-    level->contents = grow(level->contents, level->content_count + 1,
-                           &level->content_capacity, sizeof(*level->contents));
+    level->contents = explorer_grow(level->contents, level->content_count + 1,
+                                    &level->content_capacity, sizeof(*level->contents));
     struct content *content = &level->contents[level->content_count++];
 
     content->choice = choice;
@@ -333,8 +235,12 @@ static struct choice *begin_choice(struct explorer *x, struct level *level, uint
 {
     const struct px86_line *line = &level->px86.lines[i];
 
-    level->choices = grow(level->choices, level->choice_count + 1,
-                          &level->choice_capacity, sizeof(*level->choices));
+    level->choices = explorer_grow(level->choices, level->choice_count + 1,
+                                   &level->choice_capacity, sizeof(*level->choices));
+    level->choice_of =
+        explorer_grow(level->choice_of, level->px86.line_count,
+                      &level->choice_of_capacity, sizeof(*level->choice_of));
+    level->choice_of[i] = level->choice_count;
     struct choice *c = &level->choices[level->choice_count++];
 
     *c = (struct choice){
@@ -350,8 +256,8 @@ static void add_choice(struct explorer *x, struct level *level, uint32_t i,
     const struct px86_line *line = &level->px86.lines[i];
     struct choice *c = begin_choice(x, level, i);
 
-    level->scratch =
-        grow(level->scratch, max, &level->scratch_capacity, sizeof(*level->scratch));
+    level->scratch = explorer_grow(level->scratch, max, &level->scratch_capacity,
+                                   sizeof(*level->scratch));
     c->count = px86_choices(&level->px86, line, level->scratch, max);
     for (uint32_t j = 0; j < c->count; j++)
         add_content(level, line, level->scratch[j]);
@@ -374,7 +280,7 @@ static bool is_as_in_image(const struct explorer *x, const struct px86_line *lin
            memcmp(line->floor, x->subject->image + line->at, LINE_SIZE) == 0;
 }
 
-static uint64_t budget_of(const struct explorer *x, const struct level *level)
+uint64_t explorer_budget(const struct explorer *x, const struct level *level)
 {
     return level == &x->levels[RUN] ? x->options->budget : x->options->nested_budget;
 }
@@ -396,7 +302,7 @@ static uint32_t contents_max(const struct explorer *x, const struct level *level
 /* Lays out the choices of a point. Are they all that there are? */
 static bool begin_choices(struct explorer *x, struct level *level, uint64_t states)
 {
-    uint64_t budget = budget_of(x, level);
+    uint64_t budget = explorer_budget(x, level);
     const struct px86 *px86 = &level->px86;
     uint32_t max = contents_max(x, level, states <= budget);
     bool all_fit = true;
@@ -440,7 +346,7 @@ static bool has_stores(const struct trace *trace)
 }
 
 /* Is the state right? */
-static bool judge(struct explorer *x, unsigned number)
+bool explorer_judge(struct explorer *x, unsigned number)
 {
     struct trace *trace = x->levels[number].trace;
 
@@ -459,9 +365,7 @@ static bool judge(struct explorer *x, unsigned number)
     return is_right;
 }
 
-static void visit_nested(struct explorer *x, bool was_killed);
-
-static void count_state(struct explorer *x, unsigned number)
+void explorer_count_state(struct explorer *x, unsigned number)
 {
     if (number == RECOVERY)
         x->count.nested++;
@@ -474,9 +378,10 @@ static void visit(struct explorer *x, unsigned number)
 {
     if (is_point_over(x) || !is_new(x, number))
         return;
-    count_state(x, number);
-    if (judge(x, number) && number == RUN && x->pass == PASS_RECOVERY && !is_over(x))
-        visit_nested(x, false);
+    explorer_count_state(x, number);
+    if (explorer_judge(x, number) && number == RUN && x->pass == PASS_RECOVERY &&
+        !is_over(x))
+        explorer_visit_nested(x, false);
 }
 
 /* ---- Strategies ------------------------------------------------------------------ */
@@ -614,16 +519,16 @@ static void visit_chain(struct explorer *x, unsigned number, uint64_t left)
 static void visit_some(struct explorer *x, unsigned number)
 {
     struct level *level = &x->levels[number];
-    uint64_t budget = budget_of(x, level);
+    uint64_t budget = explorer_budget(x, level);
 
-    choose_all(x, level);
+    explorer_choose_all(x, level);
     visit(x, number);
     choose_none(x, level);
     visit(x, number);
     visit_chain(x, number, budget / 8);
     choose_none(x, level);
     visit_each_line(x, number, budget / 64);
-    choose_all(x, level);
+    explorer_choose_all(x, level);
     visit_each_line(x, number, budget / 64);
     visit_pairs(x, number, budget / 4);
     visit_random(x, number, budget / 4);
@@ -643,229 +548,6 @@ static void visit_sampled(struct explorer *x, unsigned number, bool all_fit)
     visit_some(x, number);
 }
 
-/* ---- Lazily ---------------------------------------------------------------------- */
-
-/*
- * What the judged code never loads cannot matter. So a line has all of its contents at
- * once, until bytes of it are loaded in which they differ: then one value of those bytes
- * is chosen, the contents that have another one are out, and it goes on. Each value in
- * turn: recovery is run again, to the last decision where there is another one to try.
- */
-
-static uint64_t bytes_of_access(uint64_t line, uint64_t offset, uint64_t end)
-{
-    uint64_t start = offset > line ? offset - line : 0;
-    uint64_t size = (end < line + LINE_SIZE ? end - line : LINE_SIZE) - start;
-
-    return (size == LINE_SIZE ? UINT64_MAX : ((uint64_t)1 << size) - 1) << start;
-}
-
-static bool agree(const struct content *a, const struct content *b, uint64_t bytes)
-{
-    for (; bytes != 0; bytes &= bytes - 1) {
-        unsigned i = (unsigned)__builtin_ctzll(bytes);
-
-        if (a->bytes[i] != b->bytes[i])
-            return false;
-    }
-    return true;
-}
-
-/* One content for each value that the bytes can still have. */
-static uint32_t find_representatives(struct level *level, const struct choice *c,
-                                     uint64_t bytes)
-{
-    const struct content *contents = &level->contents[c->first];
-    struct lazy *lazy = &level->lazy;
-    uint32_t count = 0;
-
-    lazy->representatives =
-        grow(lazy->representatives, c->count, &lazy->representative_capacity,
-             sizeof(*lazy->representatives));
-    for (uint32_t i = c->count; i-- > 0;) {
-        bool is_like_another = !lazy->alive[c->first + i];
-
-        for (uint32_t j = 0; j < count && !is_like_another; j++)
-            is_like_another =
-                agree(&contents[i], &contents[lazy->representatives[j]], bytes);
-        if (!is_like_another)
-            lazy->representatives[count++] = i;
-    }
-    return count;
-}
-
-static uint32_t decide(struct lazy *lazy, uint32_t count)
-{
-    if (lazy->depth == lazy->length) {
-        lazy->path = grow(lazy->path, lazy->length + 1, &lazy->path_capacity,
-                          sizeof(*lazy->path));
-        lazy->path[lazy->length++] = (struct decision){0, count};
-    }
-    uint32_t taken = lazy->path[lazy->depth++].taken;
-
-    return taken < count ? taken : 0;
-}
-
-/* What the judged code has stored stays. */
-static void patch(struct explorer *x, const struct level *level, struct choice *c,
-                  uint32_t chosen, uint64_t kept)
-{
-    const struct content *content = &level->contents[c->first + chosen];
-
-    for (unsigned i = 0; i < LINE_SIZE; i++) {
-        if (kept >> i & 1)
-            continue;
-        x->subject->image[c->at + i] = content->bytes[i];
-        if (x->subject->shadow)
-            x->subject->shadow[c->at + i] = content->bytes[i];
-    }
-    x->hash ^= content->hash ^ level->contents[c->first + c->chosen].hash;
-    c->chosen = chosen;
-}
-
-static void narrow(struct explorer *x, struct level *level, struct choice *c,
-                   uint64_t bytes, uint64_t written)
-{
-    struct lazy *lazy = &level->lazy;
-    uint32_t count = find_representatives(level, c, bytes);
-
-    if (count < 2)
-        return;
-    uint32_t chosen = lazy->representatives[decide(lazy, count)];
-    const struct content *contents = &level->contents[c->first];
-
-    for (uint32_t i = 0; i < c->count; i++)
-        if (!agree(&contents[i], &contents[chosen], bytes))
-            lazy->alive[c->first + i] = false;
-    patch(x, level, c, chosen, written);
-}
-
-static void watch(void *arg, uint64_t offset, size_t size, bool is_store)
-{
-    struct explorer *x = arg;
-    struct level *level = &x->levels[x->watched];
-
-    for (uint32_t i = 0; i < level->choice_count; i++) {
-        struct choice *c = &level->choices[i];
-
-        if (c->at >= offset + size || offset >= c->at + LINE_SIZE)
-            continue;
-        uint64_t bytes = bytes_of_access(c->at, offset, offset + size);
-
-        if (is_store)
-            level->lazy.written[i] |= bytes;
-        else
-            narrow(x, level, c, bytes & ~level->lazy.written[i],
-                   level->lazy.written[i]);
-    }
-}
-
-static void begin_lazy_state(struct level *level)
-{
-    struct lazy *lazy = &level->lazy;
-
-    lazy->alive = grow(lazy->alive, level->content_count, &lazy->alive_capacity,
-                       sizeof(*lazy->alive));
-    lazy->written = grow(lazy->written, level->choice_count, &lazy->written_capacity,
-                         sizeof(*lazy->written));
-    for (uint32_t i = 0; i < level->content_count; i++)
-        lazy->alive[i] = true;
-    for (uint32_t i = 0; i < level->choice_count; i++)
-        lazy->written[i] = 0;
-    lazy->depth = 0;
-}
-
-/* Taking back what recovery stored was not enough: lines have changed under it. */
-static void settle_lazy_state(struct explorer *x, struct level *level)
-{
-    for (uint32_t i = 0; i < level->choice_count; i++)
-        patch(x, level, &level->choices[i], level->choices[i].chosen, 0);
-}
-
-static void end_lazy_state(struct explorer *x, struct level *level)
-{
-    for (uint32_t i = 0; i < level->choice_count; i++)
-        patch(x, level, &level->choices[i], last_of(level, i), 0);
-}
-
-/*
- * Guards against loads that are not seen: a right state must be so, too, where each line
- * has the least of the contents that are left to it.
- */
-static void visit_least_content(struct explorer *x, unsigned number)
-{
-    struct level *level = &x->levels[number];
-
-    for (uint32_t i = 0; i < level->choice_count; i++) {
-        struct choice *c = &level->choices[i];
-        uint32_t least = 0;
-
-        while (least < last_of(level, i) && !level->lazy.alive[c->first + least])
-            least++;
-        patch(x, level, c, least, 0);
-    }
-    judge(x, number);
-}
-
-/* Drops decisions without another way; takes the next way of the last. */
-static bool next_path(struct lazy *lazy)
-{
-    while (lazy->length > 0) {
-        struct decision *last = &lazy->path[lazy->length - 1];
-
-        if (++last->taken < last->count)
-            return true;
-        lazy->length--;
-    }
-    return false;
-}
-
-static bool set_watch(struct explorer *x, watch_fn *function, unsigned number)
-{
-    x->watched = number;
-    return x->subject->set_watch(x->subject->arg, function, x);
-}
-
-static bool visit_lazy_state(struct explorer *x, unsigned number, bool guarded)
-{
-    struct level *level = &x->levels[number];
-
-    if (!set_watch(x, watch, number))
-        return false;
-    begin_lazy_state(level);
-    count_state(x, number);
-    x->is_rare = number == RUN;
-    bool is_right = judge(x, number);
-
-    x->is_rare = false;
-    set_watch(x, NULL, number);
-    settle_lazy_state(x, level);
-    if (is_right && number == RUN && x->pass == PASS_RECOVERY)
-        visit_nested(x, false);
-    if (is_right && guarded && !is_over(x))
-        visit_least_content(x, number);
-    end_lazy_state(x, level);
-    return true;
-}
-
-/* False: there are more, or loads cannot be watched. */
-static bool visit_lazy_states(struct explorer *x, unsigned number)
-{
-    struct lazy *lazy = &x->levels[number].lazy;
-    uint64_t budget = budget_of(x, &x->levels[number]);
-    uint64_t guarded = number == RUN ? LAZY_GUARDED : 1;
-
-    lazy->length = 0;
-    choose_all(x, &x->levels[number]);
-    for (uint64_t i = 0; i < budget && !is_point_over(x); i++) {
-        if (!visit_lazy_state(x, number, i < guarded))
-            return false;
-        if (!next_path(lazy))
-            return true;
-    }
-    return false;
-}
-
 /*
  * Eagerly where lines cannot be watched, have too many contents, or need too many runs.
  * What recovery does not load can matter once that is crashed: then states are the same
@@ -874,7 +556,7 @@ static bool visit_lazy_states(struct explorer *x, unsigned number)
 static void visit_lazily(struct explorer *x, unsigned number, bool all_fit)
 {
     struct level *level = &x->levels[number];
-    bool states_fit = count_states(&level->px86) <= budget_of(x, level);
+    bool states_fit = count_states(&level->px86) <= explorer_budget(x, level);
     bool is_crashed_again = number == RUN && x->pass == PASS_RECOVERY;
 
     if (!is_lazy(x, level) || !x->subject->set_watch ||
@@ -883,7 +565,7 @@ static void visit_lazily(struct explorer *x, unsigned number, bool all_fit)
         return;
     }
     x->count.nested_is_bounded |= is_crashed_again;
-    if ((all_fit && visit_lazy_states(x, number)) || is_point_over(x))
+    if ((all_fit && lazy_visit(x, number)) || is_point_over(x))
         return;
     x->fell_short = !states_fit;
     visit_eagerly(x, number, states_fit);
@@ -894,7 +576,7 @@ static void visit_at_best(struct explorer *x, unsigned number, bool all_fit)
 {
     uint64_t states = count_states(&x->levels[number].px86);
 
-    if (states <= budget_of(x, &x->levels[number]))
+    if (states <= explorer_budget(x, &x->levels[number]))
         visit_eagerly(x, number, all_fit);
     else
         visit_lazily(x, number, all_fit);
@@ -926,8 +608,8 @@ const struct strategy *strategy_find(const char *name)
 
 static void note_point(struct explorer *x, struct explore_point point)
 {
-    x->points =
-        grow(x->points, x->point_count + 1, &x->point_capacity, sizeof(*x->points));
+    x->points = explorer_grow(x->points, x->point_count + 1, &x->point_capacity,
+                              sizeof(*x->points));
     x->points[x->point_count++] = point;
     x->count.points++;
     x->count.exact_points += point.exact;
@@ -1030,7 +712,7 @@ static void visit_recovery(struct explorer *x)
     x->crash.again = false;
 }
 
-static void visit_nested(struct explorer *x, bool was_killed)
+void explorer_visit_nested(struct explorer *x, bool was_killed)
 {
     struct level *recovery = &x->levels[RECOVERY];
 
@@ -1058,14 +740,14 @@ static void visit_kill(struct explorer *x, size_t event)
     x->count.kills++;
     begin_choices(x, run, UINT64_MAX);
     x->wrong = 0;
-    choose_all(x, run);
+    explorer_choose_all(x, run);
     x->is_rare = true;
-    bool is_right = judge(x, RUN);
+    bool is_right = explorer_judge(x, RUN);
 
     x->is_rare = false;
     end_choices(x, run);
     if (is_right && !is_over(x))
-        visit_nested(x, true);
+        explorer_visit_nested(x, true);
 }
 
 /* ---- Caches that are saved ------------------------------------------------------- */
@@ -1102,7 +784,7 @@ static void visit_saved(struct explorer *x, unsigned number, size_t event)
     else
         x->count.nested++;
     count_point(x, number, point);
-    judge(x, number);
+    explorer_judge(x, number);
 }
 
 static void visit_saved_recovery(struct explorer *x)
@@ -1387,7 +1069,7 @@ static bool replay_level(struct explorer *x, unsigned number, const struct trace
 
     if (exists) {
         account_for(x, number, level, account);
-        judge(x, number);
+        explorer_judge(x, number);
     }
     return exists;
 }
@@ -1546,11 +1228,9 @@ void explorer_destroy(struct explorer *x)
         trace_destroy(x->levels[i].trace);
         free(x->levels[i].choices);
         free(x->levels[i].contents);
+        free(x->levels[i].choice_of);
         free(x->levels[i].scratch);
-        free(x->levels[i].lazy.alive);
-        free(x->levels[i].lazy.written);
-        free(x->levels[i].lazy.representatives);
-        free(x->levels[i].lazy.path);
+        lazy_finish(&x->levels[i].lazy);
     }
     forget_findings(x);
     free(x->findings);

@@ -62,8 +62,11 @@ struct verdict {
 typedef void judge_fn(void *arg, const struct crash *crash, struct trace *recovery,
                       struct verdict *verdict);
 
-/* The judged code is about to load or store so many bytes of the image. */
-typedef void watch_fn(void *arg, uint64_t offset, size_t size, bool is_store);
+/*
+ * The judged code is about to access so many bytes of the image; or to take a checksum
+ * of them, and to tell only whether they are complete: its loads are left out.
+ */
+typedef void watch_fn(void *arg, uint64_t offset, size_t size, enum access access);
 
 struct subject {
     uint8_t *image;  /* what was durable before `trace`; as it was, afterwards */

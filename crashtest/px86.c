@@ -10,6 +10,8 @@
 #define SUBSET_MAX 20
 #define STREAMS_MAX 63
 
+#define KILLED 0u /* a thread that never fences */
+
 static void *grow(void *memory, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count < *capacity)
@@ -267,7 +269,7 @@ void px86_kill(struct px86 *px86)
 {
     px86->flush_count = 0;
     for (uint32_t i = 0; i < px86->store_count; i++)
-        px86->stores[i].thread = 0; /* that never fences */
+        px86->stores[i].thread = KILLED;
 }
 
 bool px86_is_pending(const struct px86 *px86, uint32_t thread)
@@ -499,11 +501,25 @@ uint32_t px86_choices(const struct px86 *px86, const struct px86_line *line,
 struct px86_choice px86_choice_before(const struct px86 *px86,
                                       const struct px86_line *line, uint32_t event)
 {
+    return px86_choice_at(px86, line, event, event);
+}
+
+/* Stores of a killed process come first. */
+static bool is_before(const struct px86_store *store, uint32_t killed_event,
+                      uint32_t event)
+{
+    return store->event < (store->thread == KILLED ? killed_event : event);
+}
+
+struct px86_choice px86_choice_at(const struct px86 *px86, const struct px86_line *line,
+                                  uint32_t killed_event, uint32_t event)
+{
     struct walk walk = walk_begin(px86, line);
     struct px86_choice choice = {0};
     uint32_t last_group = 0;
 
-    while (walk_next(&walk, &last_group) && walk.store->event < event) {
+    while (walk_next(&walk, &last_group) &&
+           is_before(walk.store, killed_event, event)) {
         if (walk.store->durable)
             continue;
         if (walk.store->streamed) {

@@ -97,6 +97,11 @@ uint32_t px86_count(const struct px86 *px86, const struct px86_line *line);
 uint32_t px86_choices(const struct px86 *px86, const struct px86_line *line,
                       struct px86_choice *choices, uint32_t max);
 
+/* The content with all stores of events before `event`, and no other; of those that a
+ * killed process had done, in a trace of its own, the ones before `killed_event`. */
+struct px86_choice px86_choice_at(const struct px86 *px86, const struct px86_line *line,
+                                  uint32_t killed_event, uint32_t event);
+
 /* The content with all stores of events before `event`, and no other. */
 struct px86_choice px86_choice_before(const struct px86 *px86,
                                       const struct px86_line *line, uint32_t event);

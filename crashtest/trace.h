@@ -26,6 +26,8 @@ enum trace_kind {
     TRACE_END,
 };
 
+enum access { ACCESS_LOAD, ACCESS_STORE, ACCESS_HASH };
+
 #define TRACE_FRAMES 4
 
 struct trace_event {

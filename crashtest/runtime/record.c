@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "include/crashtest.h"
+
 struct recorder recorder = {.hooks_left = UINT64_MAX, .compare = true};
 
 #define DEPTH_MAX 256
@@ -268,12 +270,12 @@ static bool is_done(void)
            !is_same(recorder.base + offset, recorder.shadow + offset, size);
 }
 
-static void tell(const void *address, size_t size, bool is_store)
+static void tell(const void *address, size_t size, enum access access)
 {
     uint64_t offset;
 
     if (recorder.trace && record_find(address, &size, &offset))
-        recorder.on_access(recorder.on_access_arg, offset, size, is_store);
+        recorder.on_access(recorder.on_access_arg, offset, size, access);
 }
 
 void record_load(const void *address, size_t size)
@@ -281,8 +283,21 @@ void record_load(const void *address, size_t size)
     count_hook();
     if (self.size > 0 && is_done())
         complete_pending();
+    if (recorder.on_access && !recorder.is_hashing)
+        tell(address, size, ACCESS_LOAD);
+}
+
+void crashtest_hash_begin(const void *data, size_t size)
+{
+    record_settle();
     if (recorder.on_access)
-        tell(address, size, false);
+        tell(data, size, ACCESS_HASH);
+    recorder.is_hashing = true;
+}
+
+void crashtest_hash_end(void)
+{
+    recorder.is_hashing = false;
 }
 
 void record_store(const void *address, size_t size, enum trace_kind kind, bool joined,
@@ -294,7 +309,7 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
     if (!recorder.trace || !record_find(address, &size, &offset))
         return;
     if (recorder.on_access)
-        tell(address, size, true);
+        tell(address, size, ACCESS_STORE);
     self.address = address;
     self.size = size;
     self.kind = (uint8_t)kind;
@@ -412,6 +427,7 @@ void record_start(struct trace *trace)
 {
     self.size = 0;
     recorder.unseen = 0;
+    recorder.is_hashing = false;
     recorder.trace = trace;
 }
 

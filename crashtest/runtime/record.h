@@ -15,8 +15,8 @@
 
 #include "crashtest/trace.h"
 
-/* Code is about to load or store so many bytes of PM. */
-typedef void access_fn(void *arg, uint64_t offset, size_t size, bool is_store);
+/* Code is about to access so many bytes of PM. */
+typedef void access_fn(void *arg, uint64_t offset, size_t size, enum access access);
 
 /* What the hooks look at first: off unless `trace` is set. */
 struct recorder {
@@ -32,6 +32,7 @@ struct recorder {
     void (*on_hang)(void);
     access_fn *on_access; /* NULL: nobody asks */
     void *on_access_arg;
+    bool is_hashing; /* what is loaded was told of as a whole */
 
     uint64_t
         unseen; /* words that no hook has seen; found where they are caught up with */

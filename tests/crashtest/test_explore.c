@@ -102,10 +102,10 @@ static void look(void *arg, const struct crash *crash, struct trace *recovery,
     watch->seen[number_of(watch)] = true;
 }
 
-static void access(const struct watch *watch, uint32_t i, bool is_store)
+static void look_at(const struct watch *watch, uint32_t i, enum access access)
 {
     if (watch->on_access)
-        watch->on_access(watch->on_access_arg, (uint64_t)i * LINE_SIZE, 8, is_store);
+        watch->on_access(watch->on_access_arg, (uint64_t)i * LINE_SIZE, 8, access);
 }
 
 /* Words that it does not need to know are not looked at. The first that is not right,
@@ -115,7 +115,7 @@ static uint32_t find_wrong_lazily(const struct watch *watch)
     for (uint32_t i = 0; i < WORDS; i++) {
         if ((watch->wrong >> i & 1) == 0)
             continue;
-        access(watch, i, false);
+        look_at(watch, i, ACCESS_LOAD);
         if (word_of(watch, i) != watch->pattern[i])
             return WORDS;
     }
@@ -129,10 +129,10 @@ static void recover_lazily(struct watch *watch, struct trace *recovery)
         const struct rule *rule = &watch->rules[i];
         size_t at = (size_t)rule->to * LINE_SIZE;
 
-        access(watch, rule->from, false);
+        look_at(watch, rule->from, ACCESS_LOAD);
         if (word_of(watch, rule->from) != rule->value)
             continue;
-        access(watch, rule->to, true);
+        look_at(watch, rule->to, ACCESS_STORE);
         if (watch->image[at] != rule->stored)
             add_store_to(recovery, rule->to, watch->image[at], rule->stored);
         watch->image[at] = (uint8_t)rule->stored;
@@ -387,6 +387,146 @@ static void lazy_and_eager_find_the_same(void **state)
     watch_end(watch);
 }
 
+/* Words are stored all at once, and count if the last one is a checksum of the others. */
+#define SUMMED 3
+
+static uint64_t sum_of(const struct watch *watch)
+{
+    return word_of(watch, 0) + 5 * word_of(watch, 1) + 25 * word_of(watch, 2);
+}
+
+static void look_at_sum(void *arg, const struct crash *crash, struct trace *recovery,
+                        struct verdict *verdict)
+{
+    struct watch *watch = arg;
+    uint64_t stored;
+
+    (void)crash;
+    (void)recovery;
+    watch->judged++;
+    *verdict = (struct verdict){0};
+    look_at(watch, SUMMED, ACCESS_LOAD);
+    stored = word_of(watch, SUMMED);
+    if (watch->on_access)
+        watch->on_access(watch->on_access_arg, 0, (size_t)SUMMED * LINE_SIZE,
+                         ACCESS_HASH);
+    bool is_complete = sum_of(watch) == stored;
+
+    if (is_complete != watch->recovers)
+        return;
+    for (uint32_t i = 0; i < SUMMED; i++) {
+        if ((watch->wrong >> i & 1) == 0)
+            continue;
+        look_at(watch, i, ACCESS_LOAD);
+        if (word_of(watch, i) != watch->pattern[i])
+            return;
+    }
+    verdict->kind = VERDICT_WRONG;
+    snprintf(verdict->message, sizeof(verdict->message), "%s, %llu stored",
+             is_complete ? "complete" : "torn", (unsigned long long)stored);
+}
+
+static void flush_some(struct watch *watch, struct random *random)
+{
+    for (uint32_t i = 0; i < WORDS; i++)
+        if (random_below(random, 3) == 0)
+            add_event(watch, TRACE_FLUSH, (uint64_t)i * LINE_SIZE);
+    if (random_below(random, 2) == 0)
+        add_event(watch, TRACE_FENCE, 0);
+}
+
+static void add_sums(struct watch *watch, struct random *random)
+{
+    add_event(watch, TRACE_BEGIN, 0);
+    for (uint64_t value = 1; value <= 2; value++) {
+        for (uint32_t i = 0; i < SUMMED; i++)
+            add_store(watch, i, value);
+        flush_some(watch, random);
+        add_store(watch, SUMMED, 31 * value);
+        flush_some(watch, random);
+    }
+    add_event(watch, TRACE_END, 0);
+}
+
+static void checksums_are_complete_or_torn(void **state)
+{
+    static struct findings eager, lazy;
+    struct random random = {SEED};
+    struct watch *watch = watch_begin();
+    unsigned wrong = 0, judged_eagerly = 0, judged_lazily = 0;
+
+    (void)state;
+    print_message("seed %d\n", SEED);
+    watch->subject.judge = look_at_sum;
+    watch->subject.set_watch = set_watch;
+    for (unsigned i = 0; i < 1000; i++) {
+        trace_clear(watch->trace);
+        add_sums(watch, &random);
+        choose_judge(watch, &random);
+        watch->recovers = random_below(&random, 2) != 0;
+        for (unsigned j = 1; j < WORDS && random_below(&random, 4) != 0; j++)
+            watch->pattern[j] = watch->pattern[0];
+        find_all(watch, "eager", &eager);
+        judged_eagerly += watch->judged;
+        find_all(watch, "lazy", &lazy);
+        judged_lazily += watch->judged;
+        assert_same_findings(&lazy, &eager);
+        wrong += eager.count > 0;
+    }
+    print_message("%u of 1000 were wrong; %u recoveries instead of %u\n", wrong,
+                  judged_lazily, judged_eagerly);
+    assert_in_range(wrong, 100, 900);
+    assert_true(judged_lazily < judged_eagerly);
+    watch_end(watch);
+}
+
+static void look_at_long_sum(void *arg, const struct crash *crash,
+                             struct trace *recovery, struct verdict *verdict)
+{
+    struct watch *watch = arg;
+
+    (void)crash;
+    (void)recovery;
+    watch->judged++;
+    *verdict = (struct verdict){0};
+    if (watch->on_access)
+        watch->on_access(watch->on_access_arg, 0, SIZE, ACCESS_HASH);
+    for (uint32_t i = 1; i < SIZE / LINE_SIZE; i++)
+        if (word_of(watch, i) != word_of(watch, 0))
+            return;
+    look_at(watch, 0, ACCESS_LOAD);
+    if (word_of(watch, 0) == watch->needed)
+        verdict->kind = VERDICT_WRONG;
+}
+
+static void a_long_checksum_takes_few_recoveries(void **state)
+{
+    struct watch *watch = watch_begin();
+    struct place place = {0};
+    struct verdict verdict;
+
+    (void)state;
+    for (uint64_t value = 1; value <= 2; value++) {
+        for (uint32_t i = 0; i < SIZE / LINE_SIZE; i++)
+            add_store(watch, i, value);
+        add_event(watch, TRACE_FLUSH, 0);
+    }
+    add_event(watch, TRACE_FENCE, 0);
+    watch->subject.judge = look_at_long_sum;
+    watch->subject.set_watch = set_watch;
+    watch->needed = 3; /* which it never has */
+    struct explore_count count = explore(watch, "best", 4096, &place, &verdict);
+
+    assert_int_equal(verdict.kind, VERDICT_RIGHT);
+    assert_int_equal(count.exact_points, count.points);
+    assert_in_range(watch->judged, 4, 20);
+    watch->needed = 1; /* once it was complete */
+    explore(watch, "best", 4096, &place, &verdict);
+    assert_int_equal(verdict.kind, VERDICT_WRONG);
+    place_finish(&place);
+    watch_end(watch);
+}
+
 static void lazy_does_not_try_what_nobody_looks_at(void **state)
 {
     struct watch *watch = watch_begin();
@@ -586,6 +726,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eager_shows_every_state),
         cmocka_unit_test(lazy_and_eager_find_the_same),
+        cmocka_unit_test(checksums_are_complete_or_torn),
+        cmocka_unit_test(a_long_checksum_takes_few_recoveries),
         cmocka_unit_test(lazy_does_not_try_what_nobody_looks_at),
         cmocka_unit_test(lazy_finds_out_what_is_looked_at_in_secret),
         cmocka_unit_test(the_image_is_as_it_was_afterwards),
