@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "crashtest/workloads/pmfs_mutants.h"
 #include "crashtest/workloads/pmfs_random.h"
 #include "crashtest/workloads/pmfs_run.h"
 #include "crashtest/workloads/workload.h"
@@ -210,6 +211,17 @@ static enum suite_result test(const struct plan *plan, size_t index,
     return SUITE_PASSED;
 }
 
+static enum suite_result kill_mutant(size_t index, struct suite *suite, char *error)
+{
+    struct pmfs_script script;
+
+    if (pmfs_script_parse(&script, pmfs_mutate(index)))
+        return pmfs_test(&script, suite, error);
+    snprintf(error, WORKLOAD_ERROR_SIZE, "%s has no such script",
+             pmfs_mutant(index)->name);
+    return SUITE_PASSED;
+}
+
 const struct workload pmfs_workload = {
     .name = "pmfs",
     .what = "the filesystem: sequences of calls on small images",
@@ -217,4 +229,6 @@ const struct workload pmfs_workload = {
     .plan = count_cases,
     .test = test,
     .replay = pmfs_replay,
+    .mutant = pmfs_mutant,
+    .kill = kill_mutant,
 };

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include "libminl2r/commit.h"
 #include "libminl2r/recovery.h"
@@ -15,6 +16,39 @@
 #define DEPTH_MAX 16
 
 static const struct pmfs_cred owner = {.uid = 7, .gid = 8};
+
+/* ---- The same in each run: time, and what is random ------------------------------ */
+
+static struct {
+    int64_t time_ns;
+    uint64_t random;
+} world;
+
+int64_t __wrap_fs_now_ns(void);
+ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags);
+
+int64_t __wrap_fs_now_ns(void)
+{
+    return world.time_ns += 1000;
+}
+
+ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags)
+{
+    uint8_t *bytes = buffer;
+
+    (void)flags;
+    for (size_t i = 0; i < size; i++) {
+        world.random = world.random * 6364136223846793005u + 1442695040888963407u;
+        bytes[i] = (uint8_t)(world.random >> 56);
+    }
+    return (ssize_t)size;
+}
+
+void scene_begin_world(void)
+{
+    world.time_ns = 1000000000;
+    world.random = 1;
+}
 
 /* ---- Mounting -------------------------------------------------------------------- */
 
@@ -87,7 +121,7 @@ static void take_first(void *arg, const char *what)
     struct finding *finding = arg;
 
     if (finding->text[0] == 0)
-        snprintf(finding->text, finding->size, "fsck: %s", what);
+        snprintf(finding->text, finding->size, "%s", what);
 }
 
 int scene_check(struct scene *scene, char *why, size_t size)
@@ -99,7 +133,7 @@ int scene_check(struct scene *scene, char *why, size_t size)
     why[0] = 0;
     rc = fsck_pool(&scene->pool, take_first, &finding, &summary);
     if (rc < 0 && why[0] == 0)
-        snprintf(why, size, "fsck: %s", pmfs_errormsg());
+        snprintf(why, size, "%s", pmfs_errormsg());
     if (rc == 0 && summary.orphans + summary.truncates != scene->open_count) {
         snprintf(
             why, size, "after mounting there are %llu orphans and %llu truncations",
@@ -369,6 +403,7 @@ int scene_make(const struct scene_image *image, void *memory)
     struct scene scene = {.serial = 1};
     int rc;
 
+    scene_begin_world();
     memset(memory, 0, SCENE_SIZE);
     rc = format(&scene, image, memory);
     if (rc == 0)

@@ -24,6 +24,9 @@ struct scene {
     uint32_t open_count;
 };
 
+/* From now on time and what is random are what they were after an earlier call. */
+void scene_begin_world(void);
+
 /* Recovers the pool in `memory`, of SCENE_SIZE bytes, and mounts it. */
 int scene_mount(struct scene *scene, void *memory);
 /* As the end of a process would: writes nothing. */

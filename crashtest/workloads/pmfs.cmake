@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The workload of pmfs: its core with hooks, the same sources as in the library, and what
+# runs them. Sets pmfs_sources (without hooks), pmfs_objects (with) and pmfs_wrapped.
+set(pmfs_sources
+    pmfs.c
+    pmfs_cover.c
+    pmfs_ops.c
+    pmfs_random.c
+    pmfs_run.c
+    pmfs_scene.c
+    pmfs_tree.c)
+set(pmfs_wrapped
+    dir_add dir_remove dir_replace
+    fs_attach fs_end fs_now_ns getrandom
+    inode_attr inode_check inode_lock inode_set_head inode_set_nlink inode_set_parent
+    inode_set_state inode_unlock
+    map_free
+    minl2r_tx_begin minl2r_tx_free minl2r_tx_write minl2r_tx_write_block
+    minl2r_tx_write_fresh
+    orphan_recover
+    table_attach table_next_unfinished)
+
+get_target_property(pmfs_core_sources pmfs_core SOURCES)
+list(TRANSFORM pmfs_core_sources PREPEND ${PROJECT_SOURCE_DIR}/pmfs-proto/core/)
+set(pmfs_objects)
+foreach(source ${pmfs_core_sources} ${CMAKE_CURRENT_SOURCE_DIR}/pmfs_mutants.c)
+    get_filename_component(name ${source} NAME_WE)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/pmfs/${name}.o)
+    add_custom_command(OUTPUT ${object}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/pmfs
+        COMMAND ${CMAKE_COMMAND} -E env CRASHTEST_CC=${MINL2R_GCC}
+                ${PROJECT_BINARY_DIR}/bin/crashtest-cc -c -std=gnu11 -O2 -D_GNU_SOURCE
+                -fvisibility=hidden -I${PROJECT_SOURCE_DIR} -MD -MF ${object}.d
+                -o ${object} ${source}
+        DEPENDS ${source} ${PROJECT_BINARY_DIR}/bin/crashtest-cc
+                ${PROJECT_SOURCE_DIR}/crashtest/runtime/intrinsics.h
+        DEPFILE ${object}.d
+        VERBATIM)
+    list(APPEND pmfs_objects ${object})
+endforeach()

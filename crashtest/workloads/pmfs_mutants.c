@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/workloads/pmfs_mutants.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "pmfs-proto/core/dir.h"
+#include "pmfs-proto/core/map.h"
+#include "pmfs-proto/core/orphan.h"
+
+#define LATE_MAX 4
+#define LATE_SIZE_MAX 512
+#define PAGE_SIZE 4096u
+
+/* Words of media that pmfs does not use: of an inode, and of the superblock. */
+#define LOCK_WORD(pm) (&(pm)->reserved1[0])
+#define POINTER_WORD(pm) (&(pm)->reserved1[1])
+#define MOUNTED_WORD(fs) (&(fs)->pm->reserved[0])
+
+/* ---- The catalogue --------------------------------------------------------------- */
+
+enum bug {
+    NONE,
+    NLINK_ALONE,
+    PARENT_ALONE,
+    STATE_ALONE,
+    ENTRY_REMOVED_ALONE,
+    ENTRY_ADDED_ALONE,
+    ENTRY_REPLACED_ALONE,
+    FREED_ALONE,
+    BLOCK_ALONE,
+    SIZE_ALONE,
+    BLOCKS_LATE,
+    INODE_LATE,
+    GAP_LATE,
+    TIMES_LATE,
+    NOT_LOGGED, /* changes of `size` bytes */
+    STATE_NOT_LOGGED,
+    ORPHAN_FREE_FIRST,
+    LOCK_ON_MEDIA,
+    DRAM_POINTER,
+    ABSOLUTE_ADDRESS,
+    ORPHANS_LEFT,
+    TRUNCATIONS_LEFT,
+    NUMBER_USED_TWICE,
+    MOUNTED_FOR_EVER,
+    BUGS
+};
+
+struct pmfs_mutant {
+    struct mutant mutant;
+    enum bug bug;
+    const char *script;
+    size_t size;
+};
+
+#define MUTANT(name, class, what, oracle, bug, script, size)                           \
+    {                                                                                  \
+        {name, class, what, oracle}, bug, "pmfs/half/" script, size                    \
+    }
+
+static const struct pmfs_mutant mutants[] = {
+    MUTANT("nlink_of_link", "A4",
+           "link counts the new name in a transaction of its own", "fsck", NLINK_ALONE,
+           "link-foo-bar", 0),
+    MUTANT("nlink_of_unlink", "A4",
+           "unlink counts the name in a transaction of its own", "fsck", NLINK_ALONE,
+           "link-foo-bar+unlink-bar", 0),
+    MUTANT("nlink_of_mkdir", "A4", "mkdir counts the parent's link before all else",
+           "fsck", NLINK_ALONE, "mkdir-B", 0),
+    MUTANT("nlink_of_rename", "A4",
+           "a directory is moved, and the links of its parents "
+           "are counted before",
+           "fsck", NLINK_ALONE, "rename-A/C-B", 0),
+    MUTANT("parent_of_rename", "A4",
+           "a directory's parent changes in a transaction of its own", "fsck",
+           PARENT_ALONE, "exchange-A/C-B", 0),
+    MUTANT("state_before_name", "O3", "a new inode is in use before it has a name",
+           "fsck", STATE_ALONE, "creat-foo", 0),
+    MUTANT("state_before_unlink", "O3", "an inode is an orphan while it has a name",
+           "fsck", STATE_ALONE, "remove-foo", 0),
+    MUTANT("name_before_inode", "O3", "a name is there before its inode is", "fsck",
+           INODE_LATE, "creat-foo", 0),
+    MUTANT("rename_removes_first", "A5",
+           "rename removes the old name, then adds the new", "fsck",
+           ENTRY_REMOVED_ALONE, "rename-foo-A/foo", 0),
+    MUTANT("rename_adds_first", "A5", "rename adds the new name, then removes the old",
+           "fsck", ENTRY_ADDED_ALONE, "rename-foo-A/foo", 0),
+    MUTANT("rename_replaces_first", "A5", "rename takes the new name, then the old one",
+           "fsck", ENTRY_REPLACED_ALONE, "rename-foo-A/bar", 0),
+    MUTANT("exchange_in_two", "A5", "exchange changes one name, then the other", "fsck",
+           ENTRY_REPLACED_ALONE, "exchange-foo-A/bar", 0),
+    MUTANT("free_before_pointer", "O4", "a block is free before its pointer is cleared",
+           "fsck", FREED_ALONE, "clear-A/bar", 0),
+    MUTANT("free_before_unlink", "O4",
+           "the blocks of a file are free before it is gone", "fsck", FREED_ALONE,
+           "unlink-foo", 0),
+    MUTANT("orphan_free_first", "O4",
+           "an orphan's number is free before its blocks are", "fsck",
+           ORPHAN_FREE_FIRST, "release-orphan", 0),
+    MUTANT("write_by_blocks", "A7", "each block is written in a transaction of its own",
+           "tree", BLOCK_ALONE, "write65-foo", 0),
+    MUTANT("size_before_data", "O2", "the size grows before the data is there", "tree",
+           SIZE_ALONE, "extend-foo", 0),
+    MUTANT("size_before_cut", "O2", "a file shrinks before its blocks are freed",
+           "fsck", SIZE_ALONE, "clear-A/bar", 0),
+    MUTANT("count_after_blocks", "A8", "blocks are counted after they are added",
+           "fsck", BLOCKS_LATE, "extend-foo", 0),
+    MUTANT("gap_after_size", "A6", "the size grows, and then the gap is zeroed", "tree",
+           GAP_LATE, "shorten-foo+lengthen-foo", 0),
+    MUTANT("times_after_mode", "O2", "chmod's time is stored after the mode", "tree",
+           TIMES_LATE, "chmod-foo", 0),
+    MUTANT("times_after_append", "O2", "the times of an append come after its size",
+           "tree", TIMES_LATE, "append1-foo", 0),
+    MUTANT("mode_not_logged", "A1", "mode and owner change together, without a log",
+           "tree", NOT_LOGGED, "setattr-foo", sizeof(uint32_t)),
+    MUTANT("entry_not_logged", "L1", "the header of a removed entry is not logged",
+           "fsck", NOT_LOGGED, "unlink-foo", sizeof(struct pm_dirent)),
+    MUTANT("new_entry_not_logged", "L1", "the header of a new entry is not logged",
+           "fsck", NOT_LOGGED, "creat-foo", sizeof(struct pm_dirent)),
+    MUTANT("head_not_logged", "L1", "size and count of blocks are not logged", "fsck",
+           NOT_LOGGED, "extend-foo", sizeof(struct inode_head)),
+    MUTANT("root_not_logged", "L1", "the root of a growing block map is not logged",
+           "fsck", NOT_LOGGED, "write-far", sizeof(struct pm_map)),
+    MUTANT("state_not_logged", "L1", "the state of a removed inode is not logged",
+           "fsck", STATE_NOT_LOGGED, "unlink-foo", 0),
+    MUTANT("orphans_left", "R9", "mounting leaves orphans", "fsck", ORPHANS_LEFT,
+           "remove-foo", 0),
+    MUTANT("truncations_left", "R9", "mounting leaves truncations", "fsck",
+           TRUNCATIONS_LEFT, "shorten-long", 0),
+    MUTANT("number_used_twice", "R3", "mounting forgets that a number is taken", "use",
+           NUMBER_USED_TWICE, "chmod-A", 0),
+    MUTANT("mounted_for_ever", "R7", "what was mounted once cannot be mounted again",
+           "second recovery", MOUNTED_FOR_EVER, "chmod-foo", 0),
+    MUTANT("lock_on_media", "V1", "an inode's lock is on media", "fsck", LOCK_ON_MEDIA,
+           "append-foo", 0),
+    MUTANT("dram_pointer", "V2", "an inode has a pointer to memory of the process",
+           "tree", DRAM_POINTER, "append-foo", 0),
+    MUTANT("absolute_address", "V3",
+           "an inode has an address of PM instead of an offset", "tree",
+           ABSOLUTE_ADDRESS, "append-foo", 0),
+};
+#define MUTANT_COUNT (sizeof(mutants) / sizeof(*mutants))
+
+const struct mutant *pmfs_mutant(size_t index)
+{
+    return index < MUTANT_COUNT ? &mutants[index].mutant : NULL;
+}
+
+/* ---- The one that is chosen ------------------------------------------------------ */
+
+static struct {
+    const struct pmfs_mutant *chosen;
+    enum pmfs_phase phase;
+    enum bug bug;             /* now */
+    struct minl2r_pool *pool; /* of the last transaction */
+
+    /* Changes that come after their transaction. */
+    struct late {
+        const void *dst;
+        size_t size;
+        uint8_t bytes[LATE_SIZE_MAX];
+    } late[LATE_MAX];
+    size_t late_count;
+} state;
+
+static bool is_of_recovery(enum bug bug)
+{
+    return bug >= ORPHANS_LEFT;
+}
+
+/* What is stored by the run and believed by recovery. */
+static bool is_of_both(enum bug bug)
+{
+    return bug == LOCK_ON_MEDIA || bug == DRAM_POINTER || bug == ABSOLUTE_ADDRESS;
+}
+
+const char *pmfs_mutate(size_t index)
+{
+    state.chosen = &mutants[index];
+    return state.chosen->script;
+}
+
+/* What is gone with the process. */
+static const void *memory_of_process(void)
+{
+    static void *page;
+
+    if (!page)
+        page = mmap(NULL, PAGE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return page;
+}
+
+void pmfs_enter(enum pmfs_phase phase)
+{
+    enum bug bug = state.chosen ? state.chosen->bug : NONE;
+    bool is_there = is_of_both(bug) || is_of_recovery(bug) == (phase == PMFS_RECOVERY);
+
+    state.phase = phase;
+    state.bug = phase != PMFS_ELSEWHERE && is_there ? bug : NONE;
+}
+
+/* Bugs that the run stores on media, and that recovery believes. */
+static bool stores(enum bug bug)
+{
+    return state.bug == bug && state.phase == PMFS_RUN;
+}
+
+static bool believes(enum bug bug)
+{
+    return state.bug == bug && state.phase == PMFS_RECOVERY;
+}
+
+/* ---- Transactions of their own --------------------------------------------------- */
+
+int __wrap_minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
+int __real_minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
+
+int __wrap_minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx)
+{
+    state.pool = pool;
+    return __real_minl2r_tx_begin(pool, tx);
+}
+
+/* Another transaction than `tx`, if that is the bug. */
+static struct minl2r_tx *begin_alone(enum bug bug, struct minl2r_tx *tx)
+{
+    struct minl2r_tx *alone;
+
+    if (state.bug != bug || __real_minl2r_tx_begin(state.pool, &alone) < 0)
+        return tx;
+    return alone;
+}
+
+static int end_alone(struct minl2r_tx *alone, const struct minl2r_tx *tx, int rc)
+{
+    if (alone == tx)
+        return rc;
+    if (rc == 0)
+        return minl2r_tx_commit(alone);
+    minl2r_tx_abort(alone);
+    return rc;
+}
+
+int __wrap_inode_set_nlink(struct minl2r_tx *tx, const struct inode *inode,
+                           uint32_t nlink);
+int __real_inode_set_nlink(struct minl2r_tx *tx, const struct inode *inode,
+                           uint32_t nlink);
+int __wrap_inode_set_parent(struct minl2r_tx *tx, const struct inode *inode,
+                            uint64_t parent);
+int __real_inode_set_parent(struct minl2r_tx *tx, const struct inode *inode,
+                            uint64_t parent);
+int __wrap_inode_set_state(struct minl2r_tx *tx, const struct inode *inode,
+                           enum pm_state value);
+int __real_inode_set_state(struct minl2r_tx *tx, const struct inode *inode,
+                           enum pm_state value);
+int __wrap_dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
+                      const struct name *name, const struct dir_entry *entry,
+                      const struct dir_change *added, struct dir_change *change);
+int __real_dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
+                      const struct name *name, const struct dir_entry *entry,
+                      const struct dir_change *added, struct dir_change *change);
+int __wrap_dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
+                   const struct name *name, uint64_t ino, uint32_t type,
+                   struct inode_head *head, struct dir_change *change);
+int __real_dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
+                   const struct name *name, uint64_t ino, uint32_t type,
+                   struct inode_head *head, struct dir_change *change);
+int __wrap_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
+                       const struct dir_entry *entry, uint64_t ino, uint32_t type);
+int __real_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
+                       const struct dir_entry *entry, uint64_t ino, uint32_t type);
+int __wrap_minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks);
+int __real_minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks);
+int __wrap_minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot,
+                                 uint32_t offset, const void *src, uint32_t size);
+int __real_minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot,
+                                 uint32_t offset, const void *src, uint32_t size);
+
+int __wrap_inode_set_nlink(struct minl2r_tx *tx, const struct inode *inode,
+                           uint32_t nlink)
+{
+    struct minl2r_tx *alone = begin_alone(NLINK_ALONE, tx);
+
+    return end_alone(alone, tx, __real_inode_set_nlink(alone, inode, nlink));
+}
+
+int __wrap_inode_set_parent(struct minl2r_tx *tx, const struct inode *inode,
+                            uint64_t parent)
+{
+    struct minl2r_tx *alone = begin_alone(PARENT_ALONE, tx);
+
+    return end_alone(alone, tx, __real_inode_set_parent(alone, inode, parent));
+}
+
+int __wrap_inode_set_state(struct minl2r_tx *tx, const struct inode *inode,
+                           enum pm_state value)
+{
+    struct minl2r_tx *alone = begin_alone(STATE_ALONE, tx);
+    uint8_t byte = (uint8_t)value;
+
+    if (state.bug == STATE_NOT_LOGGED)
+        return minl2r_tx_write_fresh(tx, inode->place.state, &byte, sizeof(byte));
+    return end_alone(alone, tx, __real_inode_set_state(alone, inode, value));
+}
+
+int __wrap_dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
+                      const struct name *name, const struct dir_entry *entry,
+                      const struct dir_change *added, struct dir_change *change)
+{
+    struct minl2r_tx *alone = begin_alone(ENTRY_REMOVED_ALONE, tx);
+
+    return end_alone(alone, tx,
+                     __real_dir_remove(fs, alone, inode, name, entry, added, change));
+}
+
+int __wrap_dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
+                   const struct name *name, uint64_t ino, uint32_t type,
+                   struct inode_head *head, struct dir_change *change)
+{
+    struct minl2r_tx *alone = begin_alone(ENTRY_ADDED_ALONE, tx);
+
+    return end_alone(alone, tx,
+                     __real_dir_add(fs, alone, inode, name, ino, type, head, change));
+}
+
+int __wrap_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
+                       const struct dir_entry *entry, uint64_t ino, uint32_t type)
+{
+    struct minl2r_tx *alone = begin_alone(ENTRY_REPLACED_ALONE, tx);
+
+    return end_alone(alone, tx, __real_dir_replace(alone, inode, entry, ino, type));
+}
+
+int __wrap_minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks)
+{
+    struct minl2r_tx *alone = begin_alone(FREED_ALONE, tx);
+
+    return end_alone(alone, tx, __real_minl2r_tx_free(alone, offset, blocks));
+}
+
+int __wrap_minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot,
+                                 uint32_t offset, const void *src, uint32_t size)
+{
+    struct minl2r_tx *alone = begin_alone(BLOCK_ALONE, tx);
+
+    return end_alone(alone, tx,
+                     __real_minl2r_tx_write_block(alone, slot, offset, src, size));
+}
+
+/* ---- Too late, or without a log -------------------------------------------------- */
+
+int __wrap_minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src,
+                           size_t size);
+int __real_minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src,
+                           size_t size);
+int __wrap_minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src,
+                                 size_t size);
+int __real_minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src,
+                                 size_t size);
+int __wrap_fs_end(struct minl2r_tx *tx, int rc);
+int __real_fs_end(struct minl2r_tx *tx, int rc);
+
+int __wrap_minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src,
+                           size_t size)
+{
+    if (state.bug == NOT_LOGGED && size == state.chosen->size)
+        return __real_minl2r_tx_write_fresh(tx, dst, src, size);
+    return __real_minl2r_tx_write(tx, dst, src, size);
+}
+
+static bool is_late(const void *src, size_t size)
+{
+    switch (state.bug) {
+    case INODE_LATE:
+        return size == PM_INODE_USED_SIZE;
+    case GAP_LATE:
+        return src == fs_zeros;
+    case TIMES_LATE:
+        return size == 2 * sizeof(int64_t);
+    default:
+        return false;
+    }
+}
+
+static int put_off(const void *dst, const void *src, size_t size)
+{
+    struct late *late = &state.late[state.late_count++];
+
+    late->dst = dst;
+    late->size = size;
+    memcpy(late->bytes, src, size);
+    return 0;
+}
+
+int __wrap_minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src,
+                                 size_t size)
+{
+    if (is_late(src, size) && state.late_count < LATE_MAX && size <= LATE_SIZE_MAX)
+        return put_off(dst, src, size);
+    return __real_minl2r_tx_write_fresh(tx, dst, src, size);
+}
+
+static int do_late(void)
+{
+    struct minl2r_tx *tx;
+    int rc = __real_minl2r_tx_begin(state.pool, &tx);
+
+    for (size_t i = 0; i < state.late_count && rc == 0; i++)
+        rc = __real_minl2r_tx_write(tx, state.late[i].dst, state.late[i].bytes,
+                                    state.late[i].size);
+    state.late_count = 0;
+    return rc < 0 ? rc : minl2r_tx_commit(tx);
+}
+
+int __wrap_fs_end(struct minl2r_tx *tx, int rc)
+{
+    rc = __real_fs_end(tx, rc);
+    return rc == 0 && state.late_count > 0 ? do_late() : rc;
+}
+
+/* ---- Heads of inodes ------------------------------------------------------------- */
+
+int __wrap_inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
+                          struct inode_head head);
+int __real_inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
+                          struct inode_head head);
+
+static int set_size_alone(const struct inode *inode, uint64_t size)
+{
+    struct minl2r_tx *tx;
+    int rc = __real_minl2r_tx_begin(state.pool, &tx);
+
+    if (rc == 0)
+        rc = __real_minl2r_tx_write(tx, &inode->place.pm->size, &size, sizeof(size));
+    return rc < 0 ? rc : minl2r_tx_commit(tx);
+}
+
+static int point_to(struct minl2r_tx *tx, const struct inode *inode)
+{
+    uint64_t pointer;
+
+    if (state.bug == ABSOLUTE_ADDRESS) {
+        pointer = (uintptr_t)inode->place.pm;
+    } else {
+        pointer = (uintptr_t)memory_of_process();
+    }
+    return __real_minl2r_tx_write(tx, POINTER_WORD(inode->place.pm), &pointer,
+                                  sizeof(pointer));
+}
+
+int __wrap_inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
+                          struct inode_head head)
+{
+    int rc = 0;
+
+    switch (state.bug) {
+    case SIZE_ALONE:
+        rc = set_size_alone(inode, head.size);
+        break;
+    case BLOCKS_LATE:
+        if (head.blocks != inode->place.pm->blocks && state.late_count < LATE_MAX)
+            put_off(&inode->place.pm->blocks, &head.blocks, sizeof(head.blocks));
+        head.blocks = inode->place.pm->blocks;
+        break;
+    case DRAM_POINTER:
+    case ABSOLUTE_ADDRESS:
+        if (stores(state.bug))
+            rc = point_to(tx, inode);
+        break;
+    default:
+        break;
+    }
+    return rc < 0 ? rc : __real_inode_set_head(tx, inode, head);
+}
+
+void __wrap_inode_attr(const struct pmfs *fs, const struct inode *inode,
+                       struct pmfs_attr *attr);
+void __real_inode_attr(const struct pmfs *fs, const struct inode *inode,
+                       struct pmfs_attr *attr);
+
+void __wrap_inode_attr(const struct pmfs *fs, const struct inode *inode,
+                       struct pmfs_attr *attr)
+{
+    const volatile uint64_t *pointer;
+
+    __real_inode_attr(fs, inode, attr);
+    if (!believes(DRAM_POINTER) && !believes(ABSOLUTE_ADDRESS))
+        return;
+    pointer = (const volatile uint64_t *)(uintptr_t)*POINTER_WORD(inode->place.pm);
+    if (pointer)
+        attr->blocks += *pointer & 0;
+}
+
+/* ---- Locks on media -------------------------------------------------------------- */
+
+int __wrap_inode_lock(struct inode *inode, enum lock_mode mode);
+int __real_inode_lock(struct inode *inode, enum lock_mode mode);
+void __wrap_inode_unlock(struct inode *inode);
+void __real_inode_unlock(struct inode *inode);
+int __wrap_inode_check(const struct pmfs *fs, const struct inode_place *place,
+                       uint8_t value);
+int __real_inode_check(const struct pmfs *fs, const struct inode_place *place,
+                       uint8_t value);
+
+int __wrap_inode_lock(struct inode *inode, enum lock_mode mode)
+{
+    int rc = __real_inode_lock(inode, mode);
+
+    if (rc == 0 && stores(LOCK_ON_MEDIA) && mode == LOCK_WRITE && state.pool)
+        minl2r_store64(state.pool, LOCK_WORD(inode->place.pm), 1);
+    return rc;
+}
+
+void __wrap_inode_unlock(struct inode *inode)
+{
+    if (stores(LOCK_ON_MEDIA) && *LOCK_WORD(inode->place.pm) != 0)
+        minl2r_store64(state.pool, LOCK_WORD(inode->place.pm), 0);
+    __real_inode_unlock(inode);
+}
+
+int __wrap_inode_check(const struct pmfs *fs, const struct inode_place *place,
+                       uint8_t value)
+{
+    if (believes(LOCK_ON_MEDIA) && *LOCK_WORD(place->pm) != 0)
+        return fs_error(EUCLEAN, "inode %llu is locked",
+                        (unsigned long long)place->ino);
+    return __real_inode_check(fs, place, value);
+}
+
+/* ---- Freeing and mounting -------------------------------------------------------- */
+
+int __wrap_map_free(struct map *map, struct minl2r_tx *tx, uint64_t first, uint64_t end,
+                    uint64_t *freed);
+int __real_map_free(struct map *map, struct minl2r_tx *tx, uint64_t first, uint64_t end,
+                    uint64_t *freed);
+int __wrap_orphan_recover(struct pmfs *fs);
+int __real_orphan_recover(struct pmfs *fs);
+uint64_t __wrap_table_next_unfinished(struct pmfs *fs, uint64_t ino);
+uint64_t __real_table_next_unfinished(struct pmfs *fs, uint64_t ino);
+int __wrap_table_attach(struct pmfs *fs);
+int __real_table_attach(struct pmfs *fs);
+int __wrap_fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *options,
+                     struct pmfs **fs);
+int __real_fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *options,
+                     struct pmfs **fs);
+
+static void free_number_first(struct map *map)
+{
+    struct pmfs *fs = (struct pmfs *)(uintptr_t)map->fs;
+    const uint8_t free_state = PM_STATE_FREE;
+    struct inode_place place;
+    struct minl2r_tx *tx;
+
+    if (table_locate(fs, map->ino, &place) < 0 || *place.state != PM_STATE_ORPHAN ||
+        __real_minl2r_tx_begin(state.pool, &tx) < 0)
+        return;
+    __real_minl2r_tx_write(tx, place.state, &free_state, sizeof(free_state));
+    minl2r_tx_commit(tx);
+}
+
+int __wrap_map_free(struct map *map, struct minl2r_tx *tx, uint64_t first, uint64_t end,
+                    uint64_t *freed)
+{
+    if (state.bug == ORPHAN_FREE_FIRST)
+        free_number_first(map);
+    return __real_map_free(map, tx, first, end, freed);
+}
+
+int __wrap_orphan_recover(struct pmfs *fs)
+{
+    return state.bug == ORPHANS_LEFT ? 0 : __real_orphan_recover(fs);
+}
+
+uint64_t __wrap_table_next_unfinished(struct pmfs *fs, uint64_t ino)
+{
+    struct inode_place place;
+
+    while ((ino = __real_table_next_unfinished(fs, ino)) != 0) {
+        if (state.bug != TRUNCATIONS_LEFT || table_locate(fs, ino, &place) < 0 ||
+            *place.state != PM_STATE_TRUNCATE)
+            break;
+        ino++;
+    }
+    return ino;
+}
+
+/* That of the first inode after the root. */
+int __wrap_table_attach(struct pmfs *fs)
+{
+    int rc = __real_table_attach(fs);
+
+    if (rc == 0 && state.bug == NUMBER_USED_TWICE &&
+        table_is_used(fs, PMFS_ROOT_INO + 1))
+        table_free_number(fs, PMFS_ROOT_INO + 1);
+    return rc;
+}
+
+int __wrap_fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *options,
+                     struct pmfs **fs)
+{
+    int rc = __real_fs_attach(pool, options, fs);
+
+    if (rc < 0 || state.bug != MOUNTED_FOR_EVER)
+        return rc;
+    if (*MOUNTED_WORD(*fs) == 0)
+        return minl2r_store64(pool, MOUNTED_WORD(*fs), 1);
+    fs_detach(*fs);
+    return fs_error(EBUSY, "it is mounted already");
+}
