@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
@@ -153,6 +154,66 @@ static void every_rename_answers_as_on_tmpfs(void **state)
             }
         }
     }
+}
+
+struct reader {
+    const char *path;
+    bool over; /* atomic */
+    int failures;
+};
+
+static void *open_again_and_again(void *arg)
+{
+    struct reader *reader = arg;
+
+    while (!__atomic_load_n(&reader->over, __ATOMIC_RELAXED)) {
+        int fd = open(reader->path, O_RDONLY | O_CLOEXEC);
+
+        reader->failures += fd < 0;
+        if (fd >= 0)
+            close(fd);
+    }
+    return NULL;
+}
+
+static void a_name_that_is_replaced_is_never_missing(void **state)
+{
+    struct mount_fixture *f = *state;
+    char path[PATH_MAX], other[PATH_MAX];
+    struct reader reader = {.path = path};
+    pthread_t thread;
+
+    snprintf(path, sizeof(path), "%s", in_mount(f, "file"));
+    snprintf(other, sizeof(other), "%s", in_mount(f, "other"));
+    write_file(path, "content", 7);
+    assert_int_equal(pthread_create(&thread, NULL, open_again_and_again, &reader), 0);
+    for (int i = 0; i < 500; i++) {
+        write_file(other, "content", 7);
+        assert_success(rename(other, path));
+    }
+    __atomic_store_n(&reader.over, true, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    assert_int_equal(reader.failures, 0);
+}
+
+/* A directory is empty although a file that was in it is open. */
+static int act_unlink_while_open(int dir, const void *arg)
+{
+    int fd, answer;
+
+    (void)arg;
+    assert_success(mkdirat(dir, "new", 0755));
+    fd = openat(dir, "new/file", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    assert_success(fd);
+    assert_success(unlinkat(dir, "new/file", 0));
+    answer = result(unlinkat(dir, "new", AT_REMOVEDIR));
+    close(fd);
+    return answer;
+}
+
+static void an_open_file_that_is_unlinked_leaves_no_other_name(void **state)
+{
+    assert_as_on_tmpfs(*state, "unlink while open", act_unlink_while_open, NULL);
 }
 
 /* ---- Names --------------------------------------------------------------------- */
@@ -594,6 +655,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_mounted(every_rename_answers_as_on_tmpfs),
+        test_mounted(a_name_that_is_replaced_is_never_missing),
+        test_mounted(an_open_file_that_is_unlinked_leaves_no_other_name),
         test_mounted(every_call_with_a_name_answers_as_on_tmpfs),
         test_made(others_may_do_what_they_may_on_tmpfs),
         test_mounted(setgid_directories_give_their_group_as_on_tmpfs),

@@ -398,6 +398,24 @@ static void threads_in_their_own_directories_do_not_disturb_each_other(void **st
     assert_int_equal(attr_of(f, ROOT).nlink, 2 + THREADS);
 }
 
+/* Whatever number of processors there is. */
+static void any_number_of_lanes_serves_any_number_of_threads(void **state)
+{
+    static const uint32_t lanes[] = {1, 2, 3, 4, 8};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(lanes) / sizeof(*lanes); i++) {
+        f->mkfs.pool.lanes = lanes[i];
+        fixture_mkfs(f, 16 * MIB);
+        fixture_mount(f);
+        run_workers(f, make_dir(f, ROOT, "1"), make_dir(f, ROOT, "2"), churn_names);
+        run_workers(f, 0, 0, work_alone);
+        fixture_unmount(f);
+        fixture_fsck(f);
+        unlink(f->path);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +428,7 @@ int main(void)
         TEST(directories_moved_by_many_threads_make_no_loops),
         TEST(open_file_is_not_freed_by_another_thread),
         TEST(threads_in_their_own_directories_do_not_disturb_each_other),
+        TEST_EMPTY(any_number_of_lanes_serves_any_number_of_threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
