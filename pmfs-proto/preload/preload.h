@@ -18,6 +18,7 @@
  *   walk.c      scandir, glob, ftw
  *   stdio.c     fopen, fdopen, freopen
  *   map.c       mmap
+ *   syscall.c   syscall
  *
  * To find where a call is: grep "INTERPOSE(.*, call," or "ALIAS(call,". What is not
  * there goes to libc.

@@ -32,6 +32,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -1337,6 +1338,34 @@ static void children(void)
     TRY(fexecve(-1, arguments, environment) < 0);
 }
 
+/* ---- syscall.c ----------------------------------------------------------------- */
+
+static void system_calls(void)
+{
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+    int other = open(path("other"), O_RDWR | O_CREAT, 0644);
+    struct statx found = {0};
+    char buffer[1024];
+
+    TRY(write(fd, "12345", 5));
+    TRY(syscall(SYS_statx, AT_FDCWD, path("file"), 0, STATX_SIZE, &found));
+    note("%lu", (unsigned long)found.stx_size);
+    TRY(syscall(SYS_faccessat2, AT_FDCWD, path("file"), X_OK, 0));
+    TRY(syscall(SYS_copy_file_range, fd, &(off_t){1}, other, NULL, 3L, 0));
+    note_content("other");
+    TRY(syscall(SYS_renameat2, AT_FDCWD, path("file"), AT_FDCWD, path("other"),
+                RENAME_NOREPLACE));
+    TRY(syscall(SYS_renameat2, AT_FDCWD, path("file"), AT_FDCWD, path("new"), 0));
+    note_name("new");
+    TRY(syscall(SYS_close_range, fd, fd, 0));
+    TRY(write(fd, "x", 1));
+    close(other);
+    fd = open(now->dir, O_RDONLY);
+    TRY(syscall(SYS_getdents64, fd, buffer, sizeof(buffer)) > 0);
+    TRY(syscall(SYS_getpid) == getpid());
+    close(fd);
+}
+
 /* ---- Comparing ----------------------------------------------------------------- */
 
 static void run_on(struct side *side, const char *root, void (*run)(void),
@@ -1417,7 +1446,8 @@ static void compare(void (*run)(void), const char *name)
     X(streams_on_descriptors)                                                          \
     X(standard_streams)                                                                \
     X(private_maps)                                                                    \
-    X(children)
+    X(children)                                                                        \
+    X(system_calls)
 
 #define TEST_FUNCTION(name)                                                            \
     static void name##_as_on_tmpfs(void **state)                                       \
