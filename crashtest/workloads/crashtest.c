@@ -8,7 +8,8 @@
 
 #include "crashtest/workloads/sweep.h"
 
-static const struct workload *const workloads[] = {&library_workload, NULL};
+static const struct workload *const workloads[] = {&library_workload, &pmfs_workload,
+                                                    NULL};
 
 #define OPERATIONS_NAMED_MAX 64
 
