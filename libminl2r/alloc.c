@@ -83,6 +83,15 @@ static void set_bits(uint64_t *words, uint64_t from, uint64_t to)
         words[piece.word] |= piece.mask;
 }
 
+/* All bits from `from` on; there is one. */
+static void set_bits_from(uint64_t *words, uint64_t from, uint64_t word_count)
+{
+    uint64_t word = from / 64;
+
+    words[word] |= UINT64_MAX << from % 64;
+    memset(&words[word + 1], 0xff, (word_count - word - 1) * 8);
+}
+
 /* What damaged media may say of itself is not believed: bitmaps and what is past the
  * end. */
 static void load_busy(struct minl2r_pool *pool)
@@ -97,17 +106,24 @@ static void load_busy(struct minl2r_pool *pool)
         alloc->busy[first / 64] |= 1;
     }
     alloc->busy[0] |= 2; /* the root block */
-    set_bits(alloc->busy, pool->geo.block_count, alloc->word_count * 64);
+    if (pool->geo.block_count < alloc->word_count * 64)
+        set_bits_from(alloc->busy, pool->geo.block_count, alloc->word_count);
 }
 
 static void count_free(struct alloc *alloc)
 {
-    alloc->free_blocks = 0;
-    for (uint64_t word = 0; word < alloc->word_count; word++) {
-        if (alloc->busy[word] == UINT64_MAX)
-            alloc->full[word / 64] |= (uint64_t)1 << word % 64;
-        alloc->free_blocks += (uint64_t)__builtin_popcountll(~alloc->busy[word]);
+    const uint64_t *words = alloc->busy;
+    uint64_t word_count = alloc->word_count, free_blocks = 0;
+
+    for (uint64_t i = 0; i < word_count; i++) {
+        uint64_t zeros = ~words[i];
+
+        if (zeros == 0)
+            alloc->full[i / 64] |= (uint64_t)1 << i % 64;
+        else
+            free_blocks += (uint64_t)__builtin_popcountll(zeros);
     }
+    alloc->free_blocks = free_blocks;
 }
 
 void alloc_reload(struct minl2r_pool *pool)
@@ -115,7 +131,8 @@ void alloc_reload(struct minl2r_pool *pool)
     struct alloc *alloc = pool->alloc;
 
     memset(alloc->full, 0, (alloc->word_count + 63) / 64 * 8);
-    set_bits(alloc->full, alloc->word_count, (alloc->word_count + 63) / 64 * 64);
+    if (alloc->word_count % 64 != 0)
+        set_bits_from(alloc->full, alloc->word_count, (alloc->word_count + 63) / 64);
     memset(alloc->leaving, 0, alloc->word_count * 8);
     load_busy(pool);
     count_free(alloc);
@@ -124,8 +141,12 @@ void alloc_reload(struct minl2r_pool *pool)
 /* Threads begin in different lines of the bitmaps. */
 static void spread_hints(struct alloc *alloc)
 {
-    for (uint64_t i = 0; i < HINT_COUNT; i++)
-        alloc->hints[i] = i * 8 % alloc->word_count;
+    uint64_t word_count = alloc->word_count, word = 0;
+
+    for (uint64_t i = 0; i < HINT_COUNT; i++) {
+        alloc->hints[i] = word;
+        word = word + 8 < word_count ? word + 8 : 0;
+    }
 }
 
 int alloc_attach(struct minl2r_pool *pool)
