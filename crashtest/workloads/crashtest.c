@@ -9,7 +9,7 @@
 #include "crashtest/workloads/sweep.h"
 
 static const struct workload *const workloads[] = {&library_workload, &pmfs_workload,
-                                                    NULL};
+                                                   NULL};
 
 #define OPERATIONS_NAMED_MAX 64
 
@@ -27,6 +27,7 @@ enum {
     FAILURES,
     JOBS,
     LONG,
+    THOROUGH,
     REPLAY,
     JSON,
     HTML,
@@ -59,6 +60,8 @@ static void print_help(void)
          "  --operation NAME  of this operation only; may be given again\n"
          "  --setting NAME    in this setting only\n"
          "  --long            whatever else takes time\n"
+         "  --thorough N      of N states, where they are many, one gets every oracle "
+         "(16); 0: none\n"
          "  --jobs N          processes (as many as processors)\n"
          "  --failures N      stop after so many (1)\n"
          "  --strategy NAME   how states are chosen:");
@@ -133,6 +136,9 @@ static bool parse_plan(struct options *options, int option, const char *text)
     case LONG:
         plan->is_long = true;
         return true;
+    case THOROUGH:
+        plan->thorough = 0;
+        return strcmp(text, "0") == 0 || parse_unsigned(text, &plan->thorough);
     default:
         return false;
     }
@@ -213,6 +219,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
         {"failures", required_argument, NULL, FAILURES},
         {"jobs", required_argument, NULL, JOBS},
         {"long", no_argument, NULL, LONG},
+        {"thorough", required_argument, NULL, THOROUGH},
         {"replay", required_argument, NULL, REPLAY},
         {"json", required_argument, NULL, JSON},
         {"html", required_argument, NULL, HTML},
@@ -222,6 +229,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
     int option;
 
     suite_options_init(&options->sweep.suite);
+    options->sweep.plan.thorough = 16;
     options->sweep.suite.explore.seconds = 0;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         if (option == '?')

@@ -15,6 +15,7 @@
 #include "crashtest/workloads/workload.h"
 
 #define NAME_MAX 200
+#define THOROUGH 16
 #define HOOKS_MAX ((uint64_t)1 << 24)
 
 /* ---- One script ------------------------------------------------------------------ */
@@ -316,6 +317,8 @@ static enum suite_result test_job(const struct plan *plan, size_t index,
     };
     struct testing testing = {.plan = plan, .suite = suite, .error = error};
 
+    bench.judge.thorough = plan->thorough;
+
     tests[jobs[index].kind](&testing, &jobs[index]);
     return testing.worst;
 }
@@ -436,6 +439,8 @@ static enum suite_result kill(size_t index, struct suite *suite, char *error)
 {
     const char *const *scripts = library_mutate(index);
     enum suite_result result = SUITE_PASSED;
+
+    bench.judge.thorough = THOROUGH;
 
     for (; *scripts && result == SUITE_PASSED; scripts++) {
         struct script script;

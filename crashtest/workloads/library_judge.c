@@ -17,9 +17,6 @@
 #define HOOKS_MAX ((uint64_t)1 << 20)
 #define EVENTS_MAX ((size_t)1 << 18)
 
-/* Of states that are many: one of so many gets every oracle. */
-#define THOROUGH_EVERY 16
-
 /* Operations of recovery's trace. */
 enum { RECOVERY, TRANSACTION };
 
@@ -361,9 +358,10 @@ static bool try_step(struct trial *t, guard_fn *function)
     return false;
 }
 
-static bool is_thorough(const struct crash *crash)
+static bool is_thorough(const struct library_judge *judge, const struct crash *crash)
 {
-    return crash->is_rare || crash->state % THOROUGH_EVERY == 0;
+    return crash->is_rare ||
+           (judge->thorough > 0 && crash->state % judge->thorough == 0);
 }
 
 /* Not where lines are decided as they are loaded: recovery cannot be run again there. */
@@ -442,7 +440,7 @@ void library_judge(void *arg, const struct crash *crash, struct trace *recovery,
                           .verdict = verdict};
 
     *verdict = (struct verdict){0};
-    if (is_thorough(crash) && judge->after)
+    if (is_thorough(judge, crash) && judge->after)
         judge_thoroughly(&trial);
     else
         recover_recorded(&trial);

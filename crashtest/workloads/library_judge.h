@@ -25,6 +25,7 @@
 struct library_judge {
     const struct subject *subject;
     struct pm pm;        /* the image */
+    unsigned thorough;   /* one state of so many gets every oracle; 0: only rare ones */
     struct trace *after; /* of what comes after recovery; made by the first state */
     uint32_t shown;      /* the set of operations that the run's recovery showed */
 };

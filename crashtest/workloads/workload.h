@@ -18,6 +18,7 @@ struct plan {
     unsigned lanes;      /* operations at once; 0: the same */
     const char *setting; /* a variant, of those that list() names; NULL: all */
     bool is_long;        /* time does not matter */
+    unsigned thorough;   /* one of so many states is asked every oracle; 0: only few */
     uint64_t random;     /* so many random programs instead; 0: all in order */
     uint64_t seed;       /* of these */
 };
