@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_preload_threads.c - descriptors that threads open, duplicate, replace and close
- * at once. Runs with libpmfs-preload.so preloaded.
+ * at once; and that the kernel has no part in reading and writing. Runs with
+ * libpmfs-preload.so preloaded.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +13,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { THREADS = 4, ROUNDS = 3000, SHARED_FD = 200 };
@@ -214,9 +221,66 @@ static void call_in_a_signal_handler_does_not_deadlock(void **state)
     assert_true(refused > 0);
 }
 
+/* ---- The kernel ---------------------------------------------------------------- */
+
+/* From here on the kernel kills this process for any call but to end, or for the time. */
+static int forbid_system_calls(void)
+{
+    struct sock_filter allowed[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_gettime, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    const struct sock_fprog program = {
+        .len = sizeof(allowed) / sizeof(allowed[0]),
+        .filter = allowed,
+    };
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+               ? -1
+               : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static bool read_and_write(int fd)
+{
+    static char bytes[8192], found[8192];
+    const struct iovec pieces[] = {{found, 100}, {found + 100, 4000}};
+
+    memset(bytes, 'x', sizeof(bytes));
+    return pwrite(fd, bytes, 4096, 4096) == 4096 && pwrite(fd, bytes, 10, 20) == 10 &&
+           pread(fd, found, 8192, 0) == 8192 && lseek(fd, 0, SEEK_SET) == 0 &&
+           write(fd, bytes, 100) == 100 && read(fd, found, 100) == 100 &&
+           preadv(fd, pieces, 2, 0) == 4100 && fdatasync(fd) == 0 &&
+           memcmp(found, bytes, 100) == 0;
+}
+
+/* Before anything else: the child is the one that has the pool. */
+static void reading_and_writing_never_enter_the_kernel(void **state)
+{
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    if (pid == 0) {
+        int fd = open("/pmfs/kernel", O_RDWR | O_CREAT, 0644);
+
+        if (!read_and_write(fd) || forbid_system_calls() < 0)
+            _exit(1);
+        for (int i = 0; i < ROUNDS; i++)
+            if (!read_and_write(fd))
+                _exit(2);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reading_and_writing_never_enter_the_kernel),
         cmocka_unit_test(threads_find_their_own_files),
         cmocka_unit_test(replaced_number_is_one_or_the_other),
         cmocka_unit_test(shared_position_moves_with_each_write),
