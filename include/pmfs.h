@@ -227,6 +227,7 @@ struct pmfs_attr {
 struct pmfs_cred {
     uint32_t uid;
     uint32_t gid;
+    uint32_t umask; /* taken from its mode, unless the directory has a default ACL */
 };
 
 /*
@@ -290,8 +291,8 @@ int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
 
 /*
  * Makes an inode and its name in the directory `parent`. `mode` is type and
- * permissions (no umask is applied); a type of 0 is a regular file. `attr` is what
- * was made.
+ * permissions; a type of 0 is a regular file. `attr` is what was made. In a directory
+ * with a default ACL it inherits that.
  *
  * Cost:    three fences.
  * Errors:  -EEXIST, -ENOENT (`parent` was removed), -ENOTDIR, -ENAMETOOLONG, -EINVAL
@@ -461,12 +462,15 @@ int pmfs_copy_range(struct pmfs *fs, uint64_t from, uint64_t from_offset, uint64
 
 /* As XATTR_CREATE and XATTR_REPLACE. */
 enum pmfs_xattr_flags {
-    PMFS_XATTR_CREATE = 1,  /* -EEXIST if the attribute is there */
-    PMFS_XATTR_REPLACE = 2, /* -ENODATA if it is not */
+    PMFS_XATTR_CREATE = 1,       /* -EEXIST if the attribute is there */
+    PMFS_XATTR_REPLACE = 2,      /* -ENODATA if it is not */
+    PMFS_XATTR_DROPS_SETGID = 4, /* with an access ACL; who may not set that bit */
 };
 
 /*
- * Sets an attribute of any inode. Names begin with "user.", "trusted." or "security.".
+ * Sets an attribute of any inode. Names begin with "user.", "trusted." or "security.";
+ * or they are "system.posix_acl_access" and "system.posix_acl_default", with a value as
+ * Linux has it: an access ACL and the permission bits change together.
  * All attributes of an inode may take 1 MiB together, with 8 bytes for each and its
  * name; with blocks below 4 KiB block_size * block_size / 8 bytes: 32 KiB with the
  * smallest.
@@ -474,7 +478,7 @@ enum pmfs_xattr_flags {
  * Cost:    three fences; memory is written for this attribute and those that were set
  *          after it.
  * Errors:  -EEXIST, -ENODATA (flags), -EOPNOTSUPP (another prefix), -EINVAL (nothing
- *          behind it; flags), -ERANGE (a name that is empty or too long), -E2BIG (too
+ *          behind it; flags; no ACL), -EACCES (a default ACL of no directory), -ERANGE (a name that is empty or too long), -E2BIG (too
  *          long a value), -ENOSPC, -ESTALE.
  */
 int pmfs_setxattr(struct pmfs *fs, uint64_t ino, const char *name, const void *value,

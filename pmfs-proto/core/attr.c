@@ -109,20 +109,32 @@ static uint32_t without_privileges(uint32_t mode)
     return mode & ~(uint32_t)(mode & S_IXGRP ? S_ISUID | S_ISGID : S_ISUID);
 }
 
-int change_drop_privileges(struct change *change, bool mode)
+int change_drop_privileges(struct change *change)
 {
     const struct pm_inode *pm = change->inode->place.pm;
     int rc = 0;
 
     if (change->inode->type != S_IFREG)
         return 0;
-    if (mode && without_privileges(pm->mode) != pm->mode) {
+    if (without_privileges(pm->mode) != pm->mode) {
         change->in_place = true;
         rc = change_set_mode(change, without_privileges(pm->mode));
     }
     if (rc == 0 && pm->xattr_size)
-        rc = xattr_queue_remove(change, "security.capability");
+        rc = xattr_queue_follow(change, NULL, true);
     return rc;
+}
+
+/* Queues what else changes with mode and owner. */
+static int queue_privileges(struct change *change, const struct pmfs_attr *values,
+                            unsigned mask)
+{
+    const struct pm_inode *pm = change->inode->place.pm;
+    bool drop = mask & PMFS_DROP_PRIVILEGES && change->inode->type == S_IFREG;
+
+    if (!(mask & PMFS_SET_MODE))
+        return drop ? change_drop_privileges(change) : 0;
+    return pm->xattr_size ? xattr_queue_follow(change, &values->mode, drop) : 0;
 }
 
 static int queue_set(struct change *change, const struct pmfs_attr *values,
@@ -143,8 +155,8 @@ static int queue_set(struct change *change, const struct pmfs_attr *values,
         rc = set_owner(change, values, mask);
     if (rc == 0 && mask & (PMFS_SET_ATIME | PMFS_SET_ATIME_NOW))
         rc = set_atime(change, atime_ns);
-    if (rc == 0 && mask & PMFS_DROP_PRIVILEGES)
-        rc = change_drop_privileges(change, !(mask & PMFS_SET_MODE));
+    if (rc == 0)
+        rc = queue_privileges(change, values, mask);
     return rc < 0 ? rc : change_set_head(change);
 }
 

@@ -5,10 +5,12 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pmfs-proto/core/dir.h"
 #include "pmfs-proto/core/orphan.h"
+#include "pmfs-proto/core/xattr.h"
 
 /* ---- What all of them do ------------------------------------------------------- */
 
@@ -223,13 +225,14 @@ struct make {
     struct pm_inode pm; /* of the child */
     struct dir_change added;
     const char *target; /* of a symbolic link, else NULL */
+    uint8_t *xattrs;    /* that it inherits; NULL: none */
 };
 
-/* Stores the target in blocks of its own, under a node if it takes several. */
-static int add_target(struct make *make)
+/* Stores bytes in blocks of their own, under a node if they take several. */
+static int add_bytes(struct make *make, const void *bytes, uint64_t size,
+                     struct pm_map *map)
 {
     struct pmfs *fs = make->fs;
-    uint64_t size = make->pm.size;
     uint64_t count = blocks_of(fs, size);
     uint64_t nodes = count > 1;
     uint64_t offset;
@@ -237,7 +240,7 @@ static int add_target(struct make *make)
     int rc = minl2r_tx_alloc(make->tx, nodes + count, &offset, &memory);
 
     if (rc < 0)
-        return fs_library_error(rc, "target", make->claim.place.ino);
+        return fs_library_error(rc, "new inode", make->claim.place.ino);
     if (nodes) {
         uint64_t *slots = (uint64_t *)(void *)memory;
 
@@ -246,10 +249,10 @@ static int add_target(struct make *make)
             slots[i] = offset + ((1 + i) << fs->block_shift);
     }
     memory += nodes << fs->block_shift;
-    memcpy(memory, make->target, size);
+    memcpy(memory, bytes, size);
     memset(memory + size, 0, (count << fs->block_shift) - size);
-    make->pm.map = (struct pm_map){.root = offset, .height = nodes};
-    make->pm.blocks = nodes + count;
+    *map = (struct pm_map){.root = offset, .height = nodes};
+    make->pm.blocks += nodes + count;
     return 0;
 }
 
@@ -257,8 +260,12 @@ static int add_target(struct make *make)
 static int add_inode(struct make *make)
 {
     const struct inode_place *place = &make->claim.place;
-    int rc = make->target ? add_target(make) : 0;
+    int rc = 0;
 
+    if (make->target)
+        rc = add_bytes(make, make->target, make->pm.size, &make->pm.map);
+    if (rc == 0 && make->pm.xattr_size)
+        rc = add_bytes(make, make->xattrs, make->pm.xattr_size, &make->pm.xattrs);
     if (rc < 0)
         return rc;
     make->pm.generation = place->pm->generation + 1;
@@ -376,7 +383,11 @@ static int make_inode(struct pmfs *fs, uint64_t parent_ino, const char *text,
     init_inode(&make, request);
     rc = check_new(&make);
     if (rc == 0)
+        rc = xattr_inherit(fs, make.parent, request->cred->umask, &make.pm,
+                           &make.xattrs);
+    if (rc == 0)
         rc = make_transaction(&make);
+    free(make.xattrs);
     if (rc == 0) {
         __atomic_store_n(&make.child->opens, request->opens, __ATOMIC_SEQ_CST);
         inode_count_lookup(fs, make.child);

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pmfs-proto/core/acl.h"
+
 #define HEADER_SIZE ((uint64_t)sizeof(struct pm_xattr))
+#define CAPABILITY "security.capability"
 
 /* All attributes of an inode, as they lie on media. */
 struct list {
@@ -40,9 +43,14 @@ static uint64_t entry_size(const struct pm_xattr *entry)
     return size_of(entry->name_size, entry->value_size);
 }
 
-static const uint8_t *value_of(const struct pm_xattr *entry)
+static uint8_t *value_at(const struct list *list, uint64_t at)
 {
-    return (const uint8_t *)entry->name + entry->name_size;
+    return list->bytes + at + HEADER_SIZE + entry_at(list, at)->name_size;
+}
+
+static size_t value_size(const struct list *list, uint64_t at)
+{
+    return entry_at(list, at)->value_size;
 }
 
 static bool is_list(const struct list *list)
@@ -227,7 +235,8 @@ int xattr_queue_free(const struct pmfs *fs, struct minl2r_tx *tx,
 
 /* ---- Changing ------------------------------------------------------------------ */
 
-int xattr_queue_remove(struct change *change, const char *name)
+int xattr_queue_follow(struct change *change, const uint32_t *mode,
+                       bool drop_capabilities)
 {
     struct list list;
     int rc = list_read(change->fs, &change->inode->place, 0, &list);
@@ -235,12 +244,22 @@ int xattr_queue_remove(struct change *change, const char *name)
     if (rc < 0)
         return rc;
 
-    uint64_t at = find(&list, name);
+    uint64_t from = list.size;
+    uint64_t acl = mode ? find(&list, ACL_ACCESS) : list.size;
 
-    if (at < list.size) {
-        take_out(&list, at);
-        rc = queue_list(change, &list, at);
+    if (acl < list.size && acl_is_valid(value_at(&list, acl), value_size(&list, acl))) {
+        acl_from_mode(value_at(&list, acl), value_size(&list, acl), *mode);
+        from = acl;
     }
+
+    uint64_t capability = drop_capabilities ? find(&list, CAPABILITY) : list.size;
+
+    if (capability < list.size) {
+        take_out(&list, capability);
+        from = from < capability ? from : capability;
+    }
+    if (from < change->inode->place.pm->xattr_size)
+        rc = queue_list(change, &list, from);
     free(list.bytes);
     return rc;
 }
@@ -254,10 +273,19 @@ struct request {
     bool remove;
 };
 
+/* A list that says no more than permission bits is kept as these only. */
+static bool is_kept(const struct request *request)
+{
+    if (request->remove)
+        return false;
+    return strcmp(request->name, ACL_ACCESS) != 0 ||
+           !acl_is_minimal(request->value, request->size);
+}
+
 static int queue_request(struct change *change, const struct request *request)
 {
     uint64_t added =
-        request->remove ? 0 : size_of(strlen(request->name), request->size);
+        is_kept(request) ? size_of(strlen(request->name), request->size) : 0;
     struct list list;
     int rc = list_read(change->fs, &change->inode->place, added, &list);
 
@@ -275,12 +303,25 @@ static int queue_request(struct change *change, const struct request *request)
         take_out(&list, at);
     if (rc == 0 && list.size + added > xattr_size_max(change->fs))
         rc = -ENOSPC;
-    if (rc == 0 && !request->remove)
+    if (rc == 0 && added)
         append(&list, request->name, request->value, request->size);
     if (rc == 0)
         rc = queue_list(change, &list, at);
     free(list.bytes);
     return rc;
+}
+
+/* An access list changes the permission bits; others than root lose a set-group-ID bit
+ * by it. */
+static int queue_mode(struct change *change, const struct request *request)
+{
+    uint32_t mode = change->inode->place.pm->mode;
+
+    if (request->remove || strcmp(request->name, ACL_ACCESS) != 0)
+        return 0;
+    if (request->flags & PMFS_XATTR_DROPS_SETGID)
+        mode &= ~(uint32_t)S_ISGID;
+    return change_set_mode(change, acl_to_mode(request->value, request->size, mode));
 }
 
 static int change_locked(struct pmfs *fs, struct inode *inode,
@@ -294,6 +335,8 @@ static int change_locked(struct pmfs *fs, struct inode *inode,
     change.head.mtime_ns = inode->place.pm->mtime_ns;
     rc = queue_request(&change, request);
     if (rc == 0)
+        rc = queue_mode(&change, request);
+    if (rc == 0)
         rc = change_set_head(&change);
     return fs_end(change.tx, rc);
 }
@@ -305,6 +348,8 @@ static int check_name(const char *name)
 
     if (size == 0 || size > PMFS_XATTR_NAME_MAX)
         return -ERANGE;
+    if (strcmp(name, ACL_ACCESS) == 0 || strcmp(name, ACL_DEFAULT) == 0)
+        return 0;
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
         size_t prefix = strlen(prefixes[i]);
 
@@ -312,6 +357,18 @@ static int check_name(const char *name)
             return size > prefix ? 0 : -EINVAL;
     }
     return -EOPNOTSUPP;
+}
+
+/* What has an access list, or a default list. */
+static int check_acl(const struct inode *inode, const struct request *request)
+{
+    if (strncmp(request->name, "system.", 7) != 0 || request->remove)
+        return 0;
+    if (inode->type == S_IFLNK)
+        return -EOPNOTSUPP;
+    if (strcmp(request->name, ACL_DEFAULT) == 0 && !is_directory(inode))
+        return -EACCES;
+    return acl_is_valid(request->value, request->size) ? 0 : -EINVAL;
 }
 
 static int change(struct pmfs *fs, uint64_t ino, const struct request *request)
@@ -323,7 +380,9 @@ static int change(struct pmfs *fs, uint64_t ino, const struct request *request)
         rc = inode_get(fs, ino, LOCK_WRITE, &inode);
     if (rc < 0)
         return rc;
-    rc = change_locked(fs, inode, request);
+    rc = check_acl(inode, request);
+    if (rc == 0)
+        rc = change_locked(fs, inode, request);
     inode_put(inode);
     return rc;
 }
@@ -333,7 +392,9 @@ int pmfs_setxattr(struct pmfs *fs, uint64_t ino, const char *name, const void *v
 {
     const struct request request = {name, value, size, flags, false};
 
-    if (flags > PMFS_XATTR_REPLACE)
+    if (flags & ~(unsigned)(PMFS_XATTR_REPLACE | PMFS_XATTR_CREATE |
+                            PMFS_XATTR_DROPS_SETGID) ||
+        (flags & PMFS_XATTR_REPLACE && flags & PMFS_XATTR_CREATE))
         return -EINVAL;
     return size > PMFS_XATTR_SIZE_MAX ? -E2BIG : change(fs, ino, &request);
 }
@@ -371,10 +432,9 @@ static int get_locked(struct pmfs *fs, const struct inode *inode, const char *na
         return rc;
 
     uint64_t at = find(&list, name);
-    const struct pm_xattr *entry = entry_at(&list, at);
 
     rc = at < list.size
-             ? answer(value_of(entry), entry->value_size, value, capacity, size)
+             ? answer(value_at(&list, at), value_size(&list, at), value, capacity, size)
              : -ENODATA;
     free(list.bytes);
     return rc;
@@ -430,6 +490,55 @@ int pmfs_listxattr(struct pmfs *fs, uint64_t ino, char *names, size_t capacity,
     uint64_t count = pack_names(&list);
 
     rc = answer(list.bytes, count, names, capacity, size);
+    free(list.bytes);
+    return rc;
+}
+
+/* ---- Inheriting ---------------------------------------------------------------- */
+
+/* The attributes of what is made under a default list: that itself, in a directory, and
+ * an access list, if it says more than the mode. */
+static int inherit(const struct list *parent, uint64_t at, struct pm_inode *pm,
+                   struct list *list)
+{
+    size_t size = value_size(parent, at);
+    uint8_t *acl = value_at(parent, at); /* of a copy */
+
+    list->size = 0;
+    list->bytes = malloc(2 * size_of(sizeof(ACL_DEFAULT), size));
+    if (!list->bytes)
+        return -ENOMEM;
+    if (S_ISDIR(pm->mode))
+        append(list, ACL_DEFAULT, acl, size);
+    pm->mode = acl_inherit(acl, size, pm->mode);
+    if (!acl_is_minimal(acl, size))
+        append(list, ACL_ACCESS, acl, size);
+    pm->xattr_size = list->size;
+    return 0;
+}
+
+int xattr_inherit(struct pmfs *fs, const struct inode *parent, uint32_t umask,
+                  struct pm_inode *pm, uint8_t **bytes)
+{
+    struct list list = {0}, inherited = {0};
+    int rc = 0;
+
+    *bytes = NULL;
+    if (S_ISLNK(pm->mode))
+        return 0;
+    if (parent->place.pm->xattr_size)
+        rc = list_read(fs, &parent->place, 0, &list);
+    if (rc < 0)
+        return rc;
+
+    uint64_t at = find(&list, ACL_DEFAULT);
+
+    if (at < list.size && acl_is_valid(value_at(&list, at), value_size(&list, at))) {
+        rc = inherit(&list, at, pm, &inherited);
+        *bytes = inherited.bytes;
+    } else {
+        pm->mode &= ~(umask & 0777);
+    }
     free(list.bytes);
     return rc;
 }

@@ -44,7 +44,11 @@ static struct pmfs_cred cred_of(fuse_req_t req)
 {
     const struct fuse_ctx *context = fuse_req_ctx(req);
 
-    return (struct pmfs_cred){.uid = context->uid, .gid = context->gid};
+    return (struct pmfs_cred){
+        .uid = context->uid,
+        .gid = context->gid,
+        .umask = context->umask,
+    };
 }
 
 static struct timespec timespec_of(int64_t ns)
@@ -200,7 +204,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE;
     const unsigned wanted = FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_READDIRPLUS |
                             FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
-                            FUSE_CAP_EXPORT_SUPPORT;
+                            FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_POSIX_ACL |
+                            FUSE_CAP_DONT_MASK;
     struct mount_state *state = userdata;
 
     state->without_open = !state->direct_io && conn->capable & FUSE_CAP_NO_OPEN_SUPPORT;
@@ -447,8 +452,10 @@ _Static_assert((unsigned)PMFS_XATTR_CREATE == XATTR_CREATE &&
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
                         const char *value, size_t size, int flags)
 {
-    reply_result(req,
-                 pmfs_setxattr(fs_of(req), ino, name, value, size, (unsigned)flags));
+    unsigned all_flags =
+        (unsigned)flags | (takes_privileges(req) ? PMFS_XATTR_DROPS_SETGID : 0);
+
+    reply_result(req, pmfs_setxattr(fs_of(req), ino, name, value, size, all_flags));
 }
 
 static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)

@@ -97,7 +97,7 @@ static void make_pool(const char *path)
 static void make_pmfs(const char *path)
 {
     static uint8_t bytes[GOLDEN_FILE_SIZE];
-    const struct pmfs_cred cred = {1000, 100};
+    const struct pmfs_cred cred = {.uid = 1000, .gid = 100};
     struct pmfs_attr dir, file;
     struct pmfs *fs;
     size_t done;

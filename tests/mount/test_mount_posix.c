@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 
 /* ---- Both sides ---------------------------------------------------------------- */
 
@@ -46,11 +47,37 @@ static void make_scene(int dir)
     assert_success(mkfifoat(dir, "fifo", 0644));
 }
 
-/* A listing of a tree: type, mode, links and target of each name. */
+/* A listing of a tree: type, mode, links, target and ACLs of each name. */
 struct listing {
-    char text[8192];
+    char text[16384];
     size_t size;
 };
+
+__attribute__((format(printf, 2, 3))) static void add(struct listing *listing,
+                                                      const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    listing->size +=
+        (size_t)vsnprintf(listing->text + listing->size,
+                          sizeof(listing->text) - listing->size, format, args);
+    va_end(args);
+    assert_true(listing->size < sizeof(listing->text));
+}
+
+static void add_acl(struct listing *listing, const char *path, const char *name)
+{
+    unsigned char acl[256];
+    ssize_t size = lgetxattr(path, name, acl, sizeof(acl));
+
+    if (size < 0)
+        return;
+    add(listing, "    %s", name);
+    for (ssize_t i = 0; i < size; i++)
+        add(listing, " %02x", acl[i]);
+    add(listing, "\n");
+}
 
 static void list_tree(struct listing *listing, const char *path, size_t prefix)
 {
@@ -68,10 +95,10 @@ static void list_tree(struct listing *listing, const char *path, size_t prefix)
             assert_success(lstat(inner, &status));
             if (S_ISLNK(status.st_mode))
                 assert_success(readlink(inner, target, sizeof(target) - 1));
-            listing->size += (size_t)snprintf(
-                listing->text + listing->size, sizeof(listing->text) - listing->size,
-                "%o %d %.40s %s\n", status.st_mode, (int)status.st_nlink,
+            add(listing, "%o %d %.40s %s\n", status.st_mode, (int)status.st_nlink,
                 inner + prefix, target);
+            add_acl(listing, inner, "system.posix_acl_access");
+            add_acl(listing, inner, "system.posix_acl_default");
             assert_int_equal(entries[i]->d_type, IFTODT(status.st_mode));
             if (S_ISDIR(status.st_mode))
                 list_tree(listing, inner, prefix);
@@ -443,6 +470,146 @@ static void setgid_directories_give_their_group_as_on_tmpfs(void **state)
     assert_as_on_tmpfs(*state, "setgid", act_in_setgid_directory, NULL);
 }
 
+/* ---- Access control lists ------------------------------------------------------ */
+
+enum { OWNER = 1, USER = 2, OWNING_GROUP = 4, GROUP = 8, MASK = 16, OTHER = 32 };
+
+struct acl {
+    uint32_t version;
+    struct {
+        uint16_t tag, perm;
+        uint32_t id;
+    } entries[8];
+    size_t count;
+};
+
+/* The owner rw, nobody r, the group and its mask as said, others nothing. */
+static struct acl acl_for_nobody(uint16_t group, uint16_t mask)
+{
+    return (struct acl){.version = 2,
+                        .count = 5,
+                        .entries = {{OWNER, 6, UINT32_MAX},
+                                    {USER, 4, NOBODY},
+                                    {OWNING_GROUP, group, UINT32_MAX},
+                                    {MASK, mask, UINT32_MAX},
+                                    {OTHER, 0, UINT32_MAX}}};
+}
+
+static const struct acl minimal_acl = {.version = 2,
+                                       .count = 3,
+                                       .entries = {{OWNER, 7, UINT32_MAX},
+                                                   {OWNING_GROUP, 5, UINT32_MAX},
+                                                   {OTHER, 1, UINT32_MAX}}};
+
+static int set_acl(int dir, const char *path, const char *name, const struct acl *acl)
+{
+    int answer =
+        fchdir(dir) < 0
+            ? errno
+            : result(setxattr(path, name, acl,
+                              offsetof(struct acl, entries) + acl->count * 8, 0));
+
+    return chdir("/") < 0 ? errno : answer;
+}
+
+static int set_access(int dir, const char *path, const struct acl *acl)
+{
+    return set_acl(dir, path, "system.posix_acl_access", acl);
+}
+
+static int set_default(int dir, const char *path, const struct acl *acl)
+{
+    return set_acl(dir, path, "system.posix_acl_default", acl);
+}
+
+/* Everything that a list does to modes, and modes to it. */
+static int act_acls(int dir, const void *arg)
+{
+    const struct acl for_nobody = acl_for_nobody(7, 5);
+
+    (void)arg;
+    assert_int_equal(set_access(dir, "file", &for_nobody), 0);
+    assert_int_equal(set_access(dir, "empty", &minimal_acl), 0);
+    assert_int_equal(set_access(dir, "full", &for_nobody), 0);
+    assert_success(fchmodat(dir, "full", 0741, 0));
+    assert_int_equal(set_access(dir, "full/inner", &for_nobody), 0);
+    assert_int_equal(set_access(dir, "full/inner", &minimal_acl), 0);
+    assert_int_equal(set_default(dir, "other", &for_nobody), 0);
+    assert_int_equal(set_default(dir, "other/full", &minimal_acl), 0);
+    return set_access(dir, "fifo", &for_nobody);
+}
+
+static int act_inherit(int dir, const void *arg)
+{
+    const struct acl for_nobody = acl_for_nobody(7, 7);
+    mode_t old = umask(*(const mode_t *)arg);
+
+    assert_int_equal(set_default(dir, "empty", &for_nobody), 0);
+    assert_success(mkdirat(dir, "empty/dir", 0777));
+    assert_success(mkdirat(dir, "empty/dir/inner", 0750));
+    assert_success(mkdirat(dir, "full/without", 0777));
+    assert_success(mkfifoat(dir, "empty/fifo", 0666));
+    assert_success(symlinkat("any", dir, "empty/link"));
+    int fd = openat(dir, "empty/dir/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    assert_success(fd);
+    close(fd);
+    fd = openat(dir, "full/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    assert_success(fd);
+    close(fd);
+    assert_int_equal(set_default(dir, "other/empty", &minimal_acl), 0);
+    assert_success(mkdirat(dir, "other/empty/dir", 0777));
+    assert_success(mknodat(dir, "other/empty/file", S_IFREG | 0666, 0));
+    umask(old);
+    return 0;
+}
+
+static int act_refused_acls(int dir, const void *arg)
+{
+    struct acl acl = acl_for_nobody(7, 5);
+
+    (void)arg;
+    int on_file = set_default(dir, "file", &acl);
+    acl.count = 3; /* no others */
+    int without_others = set_access(dir, "file", &acl);
+    acl.version = 3;
+    return on_file * 10000 + without_others * 100 + set_access(dir, "file", &acl);
+}
+
+static int act_by_acl(int dir, const void *arg)
+{
+    const struct acl acl = acl_for_nobody(0, 4);
+
+    assert_int_equal(set_access(dir, "file", &acl), 0);
+    return act_as_nobody(dir, act_name, arg);
+}
+
+static void access_control_lists_are_as_on_tmpfs(void **state)
+{
+    static const mode_t umasks[] = {0, 022, 077};
+    struct mount_fixture *f = *state;
+
+    if (geteuid() != 0)
+        skip();
+    assert_as_on_tmpfs(f, "lists", act_acls, NULL);
+    for (size_t i = 0; i < sizeof(umasks) / sizeof(*umasks); i++)
+        assert_as_on_tmpfs(f, "inheriting", act_inherit, &umasks[i]);
+    assert_as_on_tmpfs(f, "refused lists", act_refused_acls, NULL);
+}
+
+static void access_control_lists_let_in_whom_they_name(void **state)
+{
+    static const struct naming reading = {OPEN, "file", NULL, O_RDONLY};
+    static const struct naming writing = {OPEN, "file", NULL, O_RDWR};
+    struct mount_fixture *f = *state;
+
+    if (geteuid() != 0)
+        skip();
+    mount_fs(f, "allow_other");
+    assert_success(chmod(f->dir, 0755));
+    assert_as_on_tmpfs(f, "reading", act_by_acl, &reading);
+    assert_as_on_tmpfs(f, "writing", act_by_acl, &writing);
+}
+
 /* ---- Special files ------------------------------------------------------------- */
 
 static void a_socket_and_a_fifo_connect_processes(void **state)
@@ -660,6 +827,8 @@ int main(void)
         test_mounted(every_call_with_a_name_answers_as_on_tmpfs),
         test_made(others_may_do_what_they_may_on_tmpfs),
         test_mounted(setgid_directories_give_their_group_as_on_tmpfs),
+        test_mounted(access_control_lists_are_as_on_tmpfs),
+        test_made(access_control_lists_let_in_whom_they_name),
         test_mounted(a_socket_and_a_fifo_connect_processes),
         test_mounted(flock_keeps_others_out),
         test_mounted(posix_locks_keep_other_processes_out_of_a_range),

@@ -285,6 +285,25 @@ static int set_xattr(struct pmfs *fs, const char *name, size_t size)
     return pmfs_setxattr(fs, find(fs, name), "user.a", bytes, size, 0);
 }
 
+/* Of the owner, user 1, the group, and others, under a mask. */
+static const uint8_t acl[4 + 5 * 8] = {
+    2, 0, 0,   0,   1,   0,   7,  0, 255, 255, 255, 255, 2,   0,  6,
+    0, 1, 0,   0,   0,   4,   0,  5, 0,   255, 255, 255, 255, 16, 0,
+    7, 0, 255, 255, 255, 255, 32, 0, 5,   0,   255, 255, 255, 255};
+
+CALL(access_list)
+{
+    return pmfs_setxattr(fs, find(fs, "file"), "system.posix_acl_access", acl,
+                         sizeof(acl), 0);
+}
+CALL(chmod_with_an_access_list)
+{
+    return set(fs, "linked", &(struct pmfs_attr){.mode = 0600}, PMFS_SET_MODE);
+}
+CALL(mkdir_that_inherits_a_list)
+{
+    return pmfs_mkdir(fs, find(fs, "dir"), "new", 0755, &nobody, attr);
+}
 CALL(first_xattr)
 {
     return set_xattr(fs, "file", 50);
@@ -433,6 +452,9 @@ static const struct trial {
     TRIAL(truncate_by_blocks),
     TRIAL(truncate_to_nothing),
     TRIAL(truncate_upwards),
+    TRIAL(access_list),
+    TRIAL(chmod_with_an_access_list),
+    TRIAL(mkdir_that_inherits_a_list),
     TRIAL(first_xattr),
     TRIAL(larger_xattr),
     TRIAL(smaller_xattr),
@@ -468,6 +490,8 @@ static void make_tree(struct pmfs *fs)
     struct pmfs_attr attr;
 
     must(pmfs_mkdir(fs, ROOT, "dir", 0755, &nobody, &attr), "mkdir");
+    must(pmfs_setxattr(fs, attr.ino, "system.posix_acl_default", acl, sizeof(acl), 0),
+         "setxattr");
     must(pmfs_mknod(fs, attr.ino, "entry", 0644, 0, &nobody, &attr), "mknod");
     must(pmfs_mkdir(fs, ROOT, "empty", 0755, &nobody, &attr), "mkdir");
     must(pmfs_mknod(fs, ROOT, "file", 0644, 0, &nobody, &attr), "mknod");
@@ -484,6 +508,8 @@ static void make_tree(struct pmfs *fs)
     must(pmfs_unlink(fs, ROOT, "other"), "unlink"); /* leaves a free entry */
     must(pmfs_unlink(fs, ROOT, "linked"), "unlink");
     must(pmfs_link(fs, find(fs, "nothing"), ROOT, "linked", &attr), "link");
+    must(pmfs_setxattr(fs, attr.ino, "system.posix_acl_access", acl, sizeof(acl), 0),
+         "setxattr");
 }
 
 static void make_bed(const struct minl2r_options *options)

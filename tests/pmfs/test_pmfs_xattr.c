@@ -247,6 +247,83 @@ static void full_filesystem_changes_nothing(void **state)
     assert_ok(pmfs_removexattr(f->fs, ino, "user.a"));
 }
 
+/* Of the owner, user 1, the group, and others, under a mask. */
+static uint8_t acl[4 + 5 * 8] = {2,   0,   0,   0,   1,   0,   7,  0,   255, 255, 255,
+                                 255, 2,   0,   6,   0,   1,   0,  0,   0,   4,   0,
+                                 5,   0,   255, 255, 255, 255, 16, 0,   7,   0,   255,
+                                 255, 255, 255, 32,  0,   1,   0,  255, 255, 255, 255};
+#define ACL_MASK_PERM 30
+
+static void an_access_list_and_the_mode_change_together(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    const struct pmfs_attr values = {.mode = 0751};
+
+    assert_ok(
+        pmfs_setxattr(f->fs, ino, "system.posix_acl_access", acl, sizeof(acl), 0));
+    assert_int_equal(attr_of(f, ino).mode, S_IFREG | 0771);
+    assert_ok(pmfs_setattr(f->fs, ino, &values, PMFS_SET_MODE, NULL));
+    acl[ACL_MASK_PERM] = 5;
+    assert_value(f, ino, "system.posix_acl_access", acl, sizeof(acl));
+    acl[ACL_MASK_PERM] = 7;
+    assert_ok(pmfs_removexattr(f->fs, ino, "system.posix_acl_access"));
+    assert_int_equal(attr_of(f, ino).mode, S_IFREG | 0751);
+}
+
+static void a_default_list_takes_the_place_of_the_umask(void **state)
+{
+    const struct pmfs_cred cred = {.umask = 077};
+    struct fixture *f = *state;
+    uint64_t dir = make_dir(f, ROOT, "d");
+
+    assert_ok(pmfs_mkdir(f->fs, dir, "a", 0777, &cred, &f->attr));
+    assert_int_equal(f->attr.mode, S_IFDIR | 0700);
+    assert_ok(
+        pmfs_setxattr(f->fs, dir, "system.posix_acl_default", acl, sizeof(acl), 0));
+    assert_ok(pmfs_mkdir(f->fs, dir, "b", 0777, &cred, &f->attr));
+    assert_int_equal(f->attr.mode, S_IFDIR | 0771);
+    assert_value(f, f->attr.ino, "system.posix_acl_default", acl, sizeof(acl));
+    assert_value(f, f->attr.ino, "system.posix_acl_access", acl, sizeof(acl));
+    assert_int_equal(f->attr.blocks, 8);
+    fixture_fsck_and_mount(f);
+}
+
+static void impossible_lists_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    for (size_t size = 0; size < sizeof(acl); size++)
+        assert_error(pmfs_setxattr(f->fs, ino, "system.posix_acl_access", acl, size, 0),
+                     EINVAL);
+    assert_error(
+        pmfs_setxattr(f->fs, ino, "system.posix_acl_default", acl, sizeof(acl), 0),
+        EACCES);
+    assert_ok(pmfs_symlink(f->fs, ROOT, "link", "target", &nobody, &f->attr));
+    assert_error(pmfs_setxattr(f->fs, f->attr.ino, "system.posix_acl_access", acl,
+                               sizeof(acl), 0),
+                 EOPNOTSUPP);
+}
+
+static void privileges_are_dropped_where_a_flag_says_so(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    const struct pmfs_attr values = {.mode = 06755};
+    size_t done;
+
+    assert_ok(pmfs_setattr(f->fs, ino, &values, PMFS_SET_MODE, NULL));
+    assert_ok(set(f, ino, "security.capability", "any", 0));
+    assert_ok(set(f, ino, "user.a", "stays", 0));
+    assert_ok(pmfs_write(f->fs, ino, 0, "x", 1, 0, &done));
+    assert_int_equal(attr_of(f, ino).mode & 07777, 06755);
+    assert_ok(pmfs_write(f->fs, ino, 0, "x", 1, PMFS_WRITE_DROPS_PRIVILEGES, &done));
+    assert_int_equal(attr_of(f, ino).mode & 07777, 0755);
+    assert_error(get(f, ino, "security.capability"), ENODATA);
+    assert_text(f, ino, "user.a", "stays");
+}
+
 static void attributes_set_the_change_time_only(void **state)
 {
     struct fixture *f = *state;
@@ -282,6 +359,10 @@ int main(void)
         TEST(too_many_attributes_are_enospc_and_change_nothing),
         TEST_EMPTY(blocks_of_512_bytes_take_32_kib),
         TEST(full_filesystem_changes_nothing),
+        TEST(an_access_list_and_the_mode_change_together),
+        TEST(a_default_list_takes_the_place_of_the_umask),
+        TEST(impossible_lists_are_refused),
+        TEST(privileges_are_dropped_where_a_flag_says_so),
         TEST(attributes_set_the_change_time_only),
         TEST(each_change_costs_three_fences),
     };
