@@ -42,6 +42,7 @@ static void print_help(const char *command)
          "sampled)\n"
          "  --seed N          of random choices (1)\n"
          "  --failures N      stop when so many different ones are found (3)\n"
+         "  --no-lint         do not warn of flushes and fences that do nothing\n"
          "  --replay ID       one state: that of a report\n"
          "  --json FILE       write the report for scripts\n"
          "  --html FILE       write the report as a page\n"
@@ -65,6 +66,7 @@ enum {
     SECONDS,
     SEED,
     FAILURES,
+    NO_LINT,
     REPLAY,
     JSON,
     HTML,
@@ -104,6 +106,9 @@ static bool parse_option(struct options *options, int option, const char *text)
             return false;
         options->suite.failures_max = number;
         return true;
+    case NO_LINT:
+        options->suite.lint = false;
+        return true;
     case REPLAY:
         options->replay = text;
         return true;
@@ -131,6 +136,7 @@ static int parse_options(struct options *options, int argc, char **argv)
         {"seconds", required_argument, NULL, SECONDS},
         {"seed", required_argument, NULL, SEED},
         {"failures", required_argument, NULL, FAILURES},
+        {"no-lint", no_argument, NULL, NO_LINT},
         {"replay", required_argument, NULL, REPLAY},
         {"json", required_argument, NULL, JSON},
         {"html", required_argument, NULL, HTML},
@@ -142,6 +148,7 @@ static int parse_options(struct options *options, int argc, char **argv)
     *options = (struct options){0};
     suite_options_init(&options->suite);
     options->suite.failures_max = FAILURES_MAX;
+    options->suite.lint = true;
     optind = 1;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         if (option == '?')

@@ -6,6 +6,7 @@
 #include "crashtest/source.h"
 
 #define STORES_SHOWN 8
+#define WARNINGS_SHOWN 5
 
 void report_add_count(struct explore_count *to, const struct explore_count *from)
 {
@@ -207,6 +208,36 @@ static void print_notes(const struct report_workload *workload, FILE *out)
               out);
 }
 
+const struct lint_site *report_warning(const struct report *report, size_t *at,
+                                       enum lint_kind *kind)
+{
+    while (report->lint && *at < report->lint->count) {
+        const struct lint_site *site = &report->lint->sites[(*at)++];
+
+        if (lint_is_useless(site, kind))
+            return site;
+    }
+    return NULL;
+}
+
+static void print_warnings(const struct report *report, FILE *out)
+{
+    const struct lint_site *site;
+    enum lint_kind kind;
+    char place[500];
+    size_t at = 0, shown = 0;
+
+    while (shown < WARNINGS_SHOWN && (site = report_warning(report, &at, &kind))) {
+        source_describe(&site->event, place, sizeof(place));
+        fprintf(out, "warning: %s: %s (%llu time%s)\n", place, lint_says(kind),
+                (unsigned long long)site->useless[kind],
+                site->useless[kind] == 1 ? "" : "s");
+        shown++;
+    }
+    if (shown == WARNINGS_SHOWN && report_warning(report, &at, &kind))
+        fputs("warning: there are more; see --json or --html\n", out);
+}
+
 static void print_summary(const struct report_workload *workload, FILE *out)
 {
     const struct explore_count *count = &workload->count;
@@ -240,8 +271,10 @@ void report_text(const struct report *report, FILE *out)
         print_failure(report, &report->failures[i], out);
     for (size_t i = 0; i < report->workload_count; i++)
         print_notes(&report->workloads[i], out);
-    if (!report->is_replay)
+    if (!report->is_replay) {
         print_summaries(report, out);
-    else if (report->failure_count == 0)
+        print_warnings(report, out);
+    } else if (report->failure_count == 0) {
         fprintf(out, "%s: this state is right\n", report->name);
+    }
 }

@@ -10,6 +10,7 @@
 
 #include "crashtest/blame.h"
 #include "crashtest/explore.h"
+#include "crashtest/lint.h"
 
 #define REPORT_POINTS_MAX 500
 
@@ -65,7 +66,8 @@ struct report {
     size_t workload_count;
     struct failure *failures; /* no two of them have the same culprit */
     size_t failure_count;
-    bool is_replay; /* of one state */
+    const struct lint *lint; /* NULL: nobody asked */
+    bool is_replay;          /* of one state */
     double seconds;
 };
 
@@ -76,6 +78,10 @@ void report_add_count(struct explore_count *to, const struct explore_count *from
 
 /* "exact", "bounded (7 of 9)", "sampled (...)" */
 void report_coverage(const struct report_workload *workload, char *text, size_t size);
+
+/* The next useless flush or fence from `*at` on; NULL: no more. */
+const struct lint_site *report_warning(const struct report *report, size_t *at,
+                                       enum lint_kind *kind);
 
 void report_text(const struct report *report, FILE *out);
 

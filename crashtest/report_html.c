@@ -19,7 +19,7 @@ static const char head[] =
     "<style>\n"
     ":root{color-scheme:light dark;--lost:#c62828;--kept:#2e7d32;--soft:#8882;"
     "--line:#8885}\n"
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;"
     "padding:0 1rem}\n"
     "h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}\n"
     "code,pre,td.v{font-family:ui-monospace,monospace;font-size:.9em}\n"
@@ -36,6 +36,11 @@ static const char head[] =
     ".cells .l{background:var(--lost);color:#fff}.cells .k{background:var(--kept);"
     "color:#fff}\n"
     "pre{overflow-x:auto;background:var(--soft);padding:.6rem}pre mark{display:block}\n"
+    ".cells .h{background:none;opacity:.75}\n"
+    "ol.story{padding-left:1.5rem}ol.story li{margin:.5rem 0}\n"
+    ".bar{display:block;width:4rem;height:.7em;background:var(--soft)}"
+    ".bar i{display:block;height:100%;background:var(--kept)}\n"
+    "article{border-top:1px solid var(--line);margin-top:2rem}\n"
     ".scroll{overflow-x:auto}small{opacity:.75}\n"
     "</style>\n";
 
@@ -69,15 +74,19 @@ static void print_element(FILE *out, const char *open, const char *text,
     fputs(close, out);
 }
 
-static void print_row(FILE *out, const char *name, const char *text)
-{
-    fprintf(out, "<tr><th>%s</th>", name);
-    print_element(out, "<td>", text, "</td></tr>\n");
-}
-
 /* ---- A failure ------------------------------------------------------------------- */
 
-static void print_banner(FILE *out, const struct report *report)
+static void print_intro(FILE *out)
+{
+    fputs(
+        "<p>A power failure keeps what is in persistent memory (PM) and loses what is "
+        "still in the CPU's caches. crashtest ran the program once, and then had it "
+        "recover from the contents that PM could have had at each moment of that run."
+        "</p>\n",
+        out);
+}
+
+static void print_verdict(FILE *out, const struct report *report)
 {
     const struct report_workload total = report_total(report);
     char coverage[200];
@@ -87,7 +96,12 @@ static void print_banner(FILE *out, const struct report *report)
         fputs("<div class=\"banner passed\"><p class=\"headline\">Passed</p>\n", out);
         print_element(out, "<p>No crash that was tried left anything wrong. Coverage: ",
                       coverage, ".</p></div>\n");
+        return;
     }
+    fprintf(out,
+            "<p><b>%zu fault%s found.</b> Each is shown by the least that has to be "
+            "lost for things to go wrong.</p>\n",
+            report->failure_count, report->failure_count == 1 ? " was" : "s were");
 }
 
 static void print_headline(FILE *out, const struct failure *failure)
@@ -97,14 +111,42 @@ static void print_headline(FILE *out, const struct failure *failure)
     print_element(out, "<p><b>What to do:</b> ", failure->blame.hint, "</p></div>\n");
 }
 
+static size_t count_lost(const struct failure *failure)
+{
+    size_t lost = 0;
+
+    for (size_t i = 0; i < failure->store_count; i++)
+        lost += failure->stores[i].lost;
+    return lost;
+}
+
+static void print_losses(FILE *out, const struct failure *failure)
+{
+    size_t lost = count_lost(failure);
+
+    if (failure->store_count == 0)
+        fputs(
+            "<li><b>Nothing was lost:</b> all that was stored before was durable.</li>"
+            "\n",
+            out);
+    else
+        fprintf(out,
+                "<li><b>%zu of %zu stores were lost</b> that were not durable yet; the "
+                "others had arrived. They are drawn below.</li>\n",
+                lost, failure->store_count);
+}
+
 static void print_story(FILE *out, const struct report *report,
                         const struct failure *failure)
 {
-    fputs("<h2>What happened</h2>\n<table>\n", out);
-    print_row(out, "Operation", failure->operation);
-    print_row(out, "Crash", failure->crash);
-    print_row(out, "Then", failure->verdict.message);
-    fputs("</table>\n<p>See it again, under a debugger if you like:</p>\n<pre>", out);
+    fputs("<h2>What happened</h2>\n<ol class=\"story\">\n", out);
+    print_element(out, "<li><b>Operation:</b> ", failure->operation, ".</li>\n");
+    print_element(out, "<li><b>Crash:</b> ", failure->crash, ".</li>\n");
+    print_losses(out, failure);
+    fprintf(out, "<li><b>Recovery</b> ran, and stored %s.</li>\n",
+            failure->recovery_count == 0 ? "nothing" : "what is listed below");
+    print_element(out, "<li><b>Then:</b> ", failure->verdict.message, ".</li>\n");
+    fputs("</ol>\n<p>See it again, under a debugger if you like:</p>\n<pre>", out);
     print_escaped(out, report->command);
     print_element(out, " --replay ", failure->id, "</pre>\n");
 }
@@ -117,7 +159,7 @@ static void print_context(FILE *out, const struct source *source)
 
     if (!file)
         return;
-    fputs("<h2>The store</h2>\n<pre>", out);
+    print_element(out, "<h2>The store at ", source->place, "</h2>\n<pre>");
     while (fgets(text, sizeof(text), file)) {
         line++;
         if (line + CONTEXT_LINES < source->line || line > source->line + CONTEXT_LINES)
@@ -140,14 +182,18 @@ static void print_culprit(FILE *out, const struct blame *blame)
     print_context(out, &source);
 }
 
-static bool is_first_of_line(const struct failure *failure, size_t index)
+/* The lowest line from `from` on that has stores; UINT64_MAX: none. */
+static uint64_t next_line(const struct failure *failure, uint64_t from)
 {
-    uint64_t line = failure->stores[index].event.at / LINE_SIZE;
+    uint64_t next = UINT64_MAX;
 
-    for (size_t i = 0; i < index; i++)
-        if (failure->stores[i].event.at / LINE_SIZE == line)
-            return false;
-    return true;
+    for (size_t i = 0; i < failure->store_count; i++) {
+        uint64_t line = failure->stores[i].event.at / LINE_SIZE;
+
+        if (line >= from && line < next)
+            next = line;
+    }
+    return next;
 }
 
 /* The newest store to the word that arrived or was lost decides its colour. */
@@ -182,19 +228,23 @@ static void print_line(FILE *out, const struct failure *failure, uint64_t line)
 
 static void print_lines(FILE *out, const struct failure *failure)
 {
-    size_t shown = 0;
+    uint64_t line = next_line(failure, 0);
 
     fputs("<h2>Cache lines in flight</h2>\n<p>What the program had stored, but was not "
           "durable yet: each row is a line of 64 bytes, each cell 8 of them. When the "
           "power fails, a line may have been written back at any time, or never; "
-          "within a line, stores arrive in their order.</p>\n<div class=\"scroll\">\n",
+          "within a line, stores arrive in their order.</p>\n<div class=\"scroll\">\n"
+          "<div class=\"cells\"><span class=\"h\">offset</span>",
           out);
-    for (size_t i = 0; i < failure->store_count && shown < LINES_SHOWN; i++)
-        if (is_first_of_line(failure, i)) {
-            print_line(out, failure, failure->stores[i].event.at / LINE_SIZE);
-            shown++;
-        }
+    for (unsigned i = 0; i < LINE_SIZE; i += 8)
+        fprintf(out, "<span class=\"h\">+%u</span>", i);
     fputs("</div>\n", out);
+    for (size_t shown = 0; line != UINT64_MAX && shown < LINES_SHOWN; shown++) {
+        print_line(out, failure, line);
+        line = next_line(failure, line + 1);
+    }
+    fputs(line != UINT64_MAX ? "<p>There are more lines.</p></div>\n" : "</div>\n",
+          out);
 }
 
 static void print_store(FILE *out, const struct trace_event *event, const char *fate)
@@ -214,7 +264,6 @@ static void print_store(FILE *out, const struct trace_event *event, const char *
 static void print_in_flight(FILE *out, const struct failure *failure)
 {
     if (failure->store_count == 0) {
-        fputs("<p>Everything that was stored before the crash had arrived.</p>\n", out);
         return;
     }
     print_lines(out, failure);
@@ -226,15 +275,16 @@ static void print_in_flight(FILE *out, const struct failure *failure)
                     failure->stores[i].lost ? "<td class=\"lost\">lost</td>"
                                             : "<td class=\"kept\">arrived</td>");
     fputs("</table>\n", out);
+    if (failure->store_count > STORES_SHOWN)
+        fprintf(out, "<p>There are %zu more.</p>\n",
+                failure->store_count - STORES_SHOWN);
 }
 
 static void print_recovery(FILE *out, const struct failure *failure)
 {
-    fputs("<h2>What recovery made of it</h2>\n", out);
-    if (failure->recovery_count == 0) {
-        fputs("<p>It stored nothing.</p>\n", out);
+    if (failure->recovery_count == 0)
         return;
-    }
+    fputs("<h2>What recovery stored</h2>\n", out);
     fputs("<table><tr><th>Where</th><th>Offset</th><th>Bytes</th><th>Value</th></tr>\n",
           out);
     for (size_t i = 0; i < failure->recovery_count; i++)
@@ -245,11 +295,13 @@ static void print_recovery(FILE *out, const struct failure *failure)
 static void print_failure(FILE *out, const struct report *report,
                           const struct failure *failure)
 {
+    fputs("<article>\n", out);
     print_headline(out, failure);
     print_story(out, report, failure);
     print_culprit(out, &failure->blame);
     print_in_flight(out, failure);
     print_recovery(out, failure);
+    fputs("</article>\n", out);
 }
 
 /* ---- Coverage -------------------------------------------------------------------- */
@@ -270,34 +322,90 @@ static void print_point(FILE *out, const struct report_point *point)
     fprintf(out, "<td>%s</td></tr>\n", point->point.exact ? "all" : "some");
 }
 
-static void print_coverage(FILE *out, const struct report_workload *workload)
+static void print_bar(FILE *out, uint64_t part, uint64_t all)
+{
+    fprintf(out, "<span class=\"bar\"><i style=\"width:%u%%\"></i></span> %llu",
+            all == 0 ? 100 : (unsigned)(100 * part / all), (unsigned long long)part);
+}
+
+static void print_workload(FILE *out, const struct report_workload *workload)
 {
     const struct explore_count *count = &workload->count;
     char coverage[200];
 
     report_coverage(workload, coverage, sizeof(coverage));
-    print_element(out, "<h2>Coverage: ", workload->name, "</h2>\n<table>\n");
-    print_row(out, "Coverage", coverage);
+    print_element(out, "<tr><td>", workload->name, "</td>");
+    print_element(out, "<td>", coverage, "</td>");
+    fprintf(out, "<td>%llu</td><td>%llu</td><td>",
+            (unsigned long long)workload->programs, (unsigned long long)count->points);
+    print_bar(out, count->exact_points, count->points);
     fprintf(out,
-            "<tr><th>Operations</th><td>%llu</td></tr>\n"
-            "<tr><th>Crash points</th><td>%llu</td></tr>\n"
-            "<tr><th>Different states after a power failure</th><td>%llu</td></tr>\n"
-            "<tr><th>The same during recovery</th><td>%llu</td></tr>\n"
-            "<tr><th>Kills of the process before that</th><td>%llu</td></tr>\n"
-            "<tr><th>Recoveries run</th><td>%llu</td></tr>\n"
-            "<tr><th>Seconds</th><td>%.2f</td></tr>\n</table>\n",
-            (unsigned long long)workload->operations, (unsigned long long)count->points,
+            "</td><td>%llu</td><td>%llu</td><td>%llu</td><td>%llu</td><td>%.2f</td>",
             (unsigned long long)count->states, (unsigned long long)count->nested,
             (unsigned long long)count->kills, (unsigned long long)count->judged,
             workload->seconds);
-    if (workload->programs > 1)
+    fprintf(out, "<td class=\"%s\">%zu</td></tr>\n",
+            workload->failures ? "lost" : "kept", workload->failures);
+}
+
+static void print_points(FILE *out, const struct report_workload *workload)
+{
+    if (workload->programs > 1 || workload->point_count == 0)
         return;
-    fputs("<details><summary>By crash point</summary>\n<table><tr><th>The power fails"
-          "</th><th>New states</th><th>Ways</th><th>Tried</th></tr>\n",
-          out);
+    print_element(out, "<details><summary>By crash point: ", workload->name,
+                  "</summary>\n<table><tr><th>The power fails</th><th>New states</th>"
+                  "<th>Possible</th><th>Tried</th></tr>\n");
     for (size_t i = 0; i < workload->point_count; i++)
         print_point(out, &workload->points[i]);
     fputs("</table></details>\n", out);
+}
+
+static void print_coverage(FILE *out, const struct report *report)
+{
+    const struct report_workload total = report_total(report);
+
+    fputs("<h2>What was tried</h2>\n<p>A crash point is a moment at which something "
+          "may become durable; a state is what PM can have then. Besides, the process "
+          "is killed after each store, and the power fails during recovery.</p>\n"
+          "<div class=\"scroll\"><table><tr><th>Workload</th><th>Coverage</th>"
+          "<th>Programs</th><th>Crash points</th><th>in full</th><th>States</th>"
+          "<th>in recovery</th><th>Kills</th><th>Runs of recovery</th><th>Seconds</th>"
+          "<th>Faults</th></tr>\n",
+          out);
+    for (size_t i = 0; i < report->workload_count; i++)
+        print_workload(out, &report->workloads[i]);
+    if (report->workload_count > 1)
+        print_workload(out, &total);
+    fputs("</table></div>\n", out);
+    for (size_t i = 0; i < report->workload_count; i++)
+        print_points(out, &report->workloads[i]);
+}
+
+static void print_warning(FILE *out, const struct lint_site *site, enum lint_kind kind)
+{
+    char place[500];
+
+    source_describe(&site->event, place, sizeof(place));
+    print_element(out, "<tr><td>", place, "</td>");
+    fprintf(out, "<td>%s</td><td>%llu</td></tr>\n", lint_says(kind),
+            (unsigned long long)site->useless[kind]);
+}
+
+static void print_warnings(FILE *out, const struct report *report)
+{
+    const struct lint_site *site;
+    enum lint_kind kind;
+    size_t at = 0, shown = 0;
+
+    while ((site = report_warning(report, &at, &kind))) {
+        if (shown++ == 0)
+            fputs("<h2>Warnings</h2>\n<p>Not wrong, but for nothing.</p>\n<table><tr>"
+                  "<th>Where</th><th>What</th><th>Times</th></tr>\n",
+                  out);
+        print_warning(out, site, kind);
+    }
+    if (shown > 0)
+        fputs("</table>\n", out);
 }
 
 static void print_page(FILE *out, const struct report *report)
@@ -305,17 +413,14 @@ static void print_page(FILE *out, const struct report *report)
     fputs(head, out);
     print_element(out, "<title>crashtest: ", report->name, "</title></head><body>\n");
     print_element(out, "<h1>crashtest: ", report->name, "</h1>\n");
-    print_banner(out, report);
+    print_intro(out);
+    print_verdict(out, report);
     for (size_t i = 0; i < report->failure_count; i++)
         print_failure(out, report, &report->failures[i]);
-    for (size_t i = 0; i < report->workload_count; i++)
-        print_coverage(out, &report->workloads[i]);
-    fputs(
-        "<p><small>A power failure keeps what is in persistent memory and loses what "
-        "is in the CPU's caches. crashtest runs a program once, and then recovers from "
-        "every content that persistent memory could have had at every moment of the "
-        "run.</small></p>\n</body></html>\n",
-        out);
+    fputs("<article>\n", out);
+    print_coverage(out, report);
+    print_warnings(out, report);
+    fputs("</article>\n</body></html>\n", out);
 }
 
 int report_html(const struct report *report, const char *path)

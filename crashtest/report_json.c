@@ -106,6 +106,27 @@ static void print_workloads(FILE *out, const struct report *report)
     fputs("\n  ],\n", out);
 }
 
+static void print_warnings(FILE *out, const struct report *report)
+{
+    const struct lint_site *site;
+    struct source source;
+    enum lint_kind kind;
+    size_t at = 0;
+    const char *comma = "";
+
+    fputs("  \"warnings\": [", out);
+    while ((site = report_warning(report, &at, &kind))) {
+        source_of_event(&site->event, &source);
+        fprintf(out, "%s\n    {\"kind\": \"%s\", \"place\": ", comma, lint_name(kind));
+        print_string(out, source.place);
+        fputs(", \"function\": ", out);
+        print_string(out, source.function);
+        fprintf(out, ", \"times\": %llu}", (unsigned long long)site->useless[kind]);
+        comma = ",";
+    }
+    fputs(*comma ? "\n  ],\n" : "],\n", out);
+}
+
 static void print_report(FILE *out, const struct report *report)
 {
     const struct report_workload total = report_total(report);
@@ -115,6 +136,7 @@ static void print_report(FILE *out, const struct report *report)
     fprintf(out, ",\n  \"strategy\": \"%s\",\n  \"seed\": %llu,\n",
             report->options->strategy->name, (unsigned long long)report->options->seed);
     print_workloads(out, report);
+    print_warnings(out, report);
     fputs("  \"failures\": [", out);
     for (size_t i = 0; i < report->failure_count; i++) {
         fputs(i > 0 ? ",\n" : "\n", out);

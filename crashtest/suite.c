@@ -28,6 +28,7 @@ struct suite {
     struct explorer *explorer; /* of that subject */
     struct place place;
     struct account account;
+    struct lint lint;
     struct report report;
     size_t workload_capacity, failure_capacity;
     double start;
@@ -173,6 +174,8 @@ static void note_run(struct suite *suite, struct report_workload *workload)
         note_points(suite, workload);
     workload->programs++;
     workload->operations += suite->run.operation_count;
+    if (suite->options.lint)
+        lint_run(&suite->lint, trace, suite->subject.image, suite->subject.size);
     workload->never_flushes |= has_stores(trace) && !has_flushes(trace);
 }
 
@@ -579,6 +582,7 @@ struct suite *suite_create(const struct suite_options *options)
     suite->nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     suite->report.options = &suite->options.explore;
     suite->report.name = options->name;
+    suite->report.lint = options->lint ? &suite->lint : NULL;
     suite->report.command = options->command;
     session_init(&suite->session, options->hooks_max);
     if (guard_init() < 0 || oracle_init(&suite->oracle, options->hooks_max) < 0) {
@@ -605,6 +609,7 @@ void suite_destroy(struct suite *suite)
     free(report->failures);
     free(report->workloads);
     explorer_destroy(suite->explorer);
+    lint_finish(&suite->lint);
     oracle_finish(&suite->oracle);
     session_finish(&suite->session);
     place_finish(&suite->place);

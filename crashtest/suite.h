@@ -32,6 +32,7 @@ struct suite_options {
         hooks_max; /* loads and stores of one call: a function that does more hangs */
     size_t
         failures_max; /* distinct ones that are kept; from then on nothing is tested */
+    bool lint;        /* look for flushes and fences that do nothing */
     const char *name; /* of the report; NULL: the first program's */
     const char *command; /* that --replay is appended to */
 };

@@ -35,6 +35,7 @@ struct trace_event {
     uint8_t size;    /* of a piece: 1, 2, 4 or 8 bytes */
     bool joined;     /* to the others of its group */
     bool unseen;     /* found by comparing, not by a hook: some time before */
+    bool locks;      /* of a fence: it is a locked instruction */
     uint32_t group;  /* of pieces */
     uint32_t thread; /* from 1 */
     uint64_t at;     /* offset in PM */

@@ -374,7 +374,7 @@ void record_flush(const void *address, size_t size, enum trace_kind kind,
     unlock();
 }
 
-void record_fence(const void *pc)
+static void add_fence(const void *pc, bool locks)
 {
     uintptr_t frames[TRACE_FRAMES];
 
@@ -385,8 +385,13 @@ void record_fence(const void *pc)
     if (recorder.catch_up)
         catch_up_all(pc);
     note_frames(frames, pc);
-    add(TRACE_FENCE, frames);
+    add(TRACE_FENCE, frames)->locks = locks;
     unlock();
+}
+
+void record_fence(const void *pc)
+{
+    add_fence(pc, false);
 }
 
 void record_look_for_unseen(void)
@@ -404,7 +409,7 @@ void record_lock(const void *pc)
     if (recorder.locks_are_weak)
         record_settle();
     else
-        record_fence(pc);
+        add_fence(pc, true);
 }
 
 void record_mark(enum trace_kind kind, uint64_t operation)

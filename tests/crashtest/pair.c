@@ -94,7 +94,13 @@ static void set_under_log(struct pair *pair, uint64_t value)
     persist(&pair->a, 8);
     pair->b = value;
     persist(&pair->b, 8);
+    if (has_bug("flushed for nothing"))
+        persist(&pair->b, 8);
+    if (has_bug("fenced for nothing"))
+        _mm_sfence();
     pair->log_is_valid = 0;
+    if (has_bug("flushed twice"))
+        pmem_flush(&pair->log_is_valid, 8);
     if (!has_bug("return early"))
         persist(&pair->log_is_valid, 8);
     if (has_bug("unseen store"))

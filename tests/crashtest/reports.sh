@@ -30,15 +30,40 @@ id=$("$cmake" "-DFILE=$work/failed.json" '-DKEYS=failures;0;id' -P "$json_get" 2
 contains "$work/failed.html" "--replay $id"
 contains "$work/failed.html" '<mark>'
 contains "$work/failed.html" '</html>'
-if grep -qE '(src|href)=' "$work/failed.html"; then
+if grep -qE '(src|href|url\(|@import|https?:)' "$work/failed.html"; then
     echo "the page needs something else" >&2
     exit 1
 fi
+
+# Every element that is opened is closed, and in order.
+well_formed() { # FILE
+    local tag name open=()
+    while read -r tag; do
+        name=${tag#<} name=${name#/} name=${name%%[ >]*}
+        case $tag,$name in
+        *,meta | '<!'*) ;;
+        '</'*)
+            if [ "${open[-1]:-}" != "$name" ]; then
+                echo "$1: </$name> where <${open[-1]:-nothing}> is open" >&2
+                exit 1
+            fi
+            unset 'open[-1]'
+            ;;
+        *) open+=("$name") ;;
+        esac
+    done < <(grep -oE '</?[a-z!][^>]*>' "$1")
+    if [ ${#open[@]} -gt 0 ]; then
+        echo "$1: <${open[*]}> are not closed" >&2
+        exit 1
+    fi
+}
+well_formed "$work/failed.html"
 
 "$passing" --json "$work/passed.json" --html "$work/passed.html"
 expect "$work/passed.json" coverage exact
 expect "$work/passed.json" failures '[]'
 contains "$work/passed.html" Passed
+well_formed "$work/passed.html"
 
 status=0
 "$passing" --json "$work/missing/file" 2>"$work/error" || status=$?
