@@ -4,9 +4,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 uint64_t bench_now_ns(void)
 {
@@ -28,6 +31,33 @@ int bench_pin(void)
     CPU_ZERO(&one);
     CPU_SET((size_t)last, &one);
     return sched_setaffinity(0, sizeof(one), &one) < 0 ? -errno : 0;
+}
+
+static void print_cpu(void)
+{
+    char line[256];
+    FILE *cpuinfo = fopen("/proc/cpuinfo", "re");
+
+    while (cpuinfo && fgets(line, sizeof(line), cpuinfo)) {
+        const char *colon = strchr(line, ':');
+
+        if (strncmp(line, "model name", strlen("model name")) == 0 && colon) {
+            printf("CPU:%s", colon + 1);
+            break;
+        }
+    }
+    if (cpuinfo)
+        fclose(cpuinfo);
+}
+
+void bench_print_machine(void)
+{
+    struct utsname system;
+
+    print_cpu();
+    printf("Cores: %ld\n", sysconf(_SC_NPROCESSORS_ONLN));
+    if (uname(&system) == 0)
+        printf("Kernel: %s %s\n", system.sysname, system.release);
 }
 
 int bench_rounds(const struct bench_subject *subjects, size_t count, size_t rounds)

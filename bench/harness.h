@@ -34,6 +34,9 @@ struct bench_subject {
  */
 int bench_rounds(const struct bench_subject *subjects, size_t count, size_t rounds);
 
+/* Prints what the figures depend on: "CPU: ", "Cores: ", "Kernel: ", a line each. */
+void bench_print_machine(void);
+
 struct bench_spread {
     double median, min, max;
 };

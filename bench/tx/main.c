@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "bench/harness.h"
@@ -165,32 +164,10 @@ static int require_environment(char **argv)
     return -errno;
 }
 
-static void print_cpu(void)
-{
-    char line[256];
-    FILE *cpuinfo = fopen("/proc/cpuinfo", "r");
-
-    while (cpuinfo && fgets(line, sizeof(line), cpuinfo)) {
-        const char *colon = strchr(line, ':');
-
-        if (strncmp(line, "model name", strlen("model name")) == 0 && colon) {
-            printf("CPU:%s", colon + 1);
-            break;
-        }
-    }
-    if (cpuinfo)
-        fclose(cpuinfo);
-}
-
 static void print_environment(const struct options *options)
 {
-    struct utsname system;
-
-    print_cpu();
-    printf("Cores: %ld\n", sysconf(_SC_NPROCESSORS_ONLN));
+    bench_print_machine();
     printf("PMDK: %s\n", BENCH_PMDK_VERSION);
-    if (uname(&system) == 0)
-        printf("Kernel: %s %s\n", system.sysname, system.release);
     printf("Pools: in %s\n", options->directory);
     printf("Rounds: %zu, of %llu operations per system\n", options->run.rounds,
            (unsigned long long)options->run.operations);

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The program bench-pmfs as its users see it: test_pmfs.sh PROGRAM
+set -euo pipefail
+program=$1
+
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+directory=$(mktemp -d /dev/shm/minl2r-test-XXXXXX)
+trap 'rm -rf "$directory"' EXIT
+
+for arguments in --nonsense "--rounds 0" extra; do
+    status=0
+    # shellcheck disable=SC2086
+    "$program" $arguments >/dev/null 2>&1 || status=$?
+    [ "$status" -eq 2 ] || fail "bench-pmfs $arguments: exit status $status"
+done
+
+"$program" --quick --rounds 1 --dir "$directory" --json "$directory/pmfs.json" \
+    >"$directory/table"
+for key in op size fences lines_flushed log_bytes ns_median ns_floor ratio_floor; do
+    grep -q "\"$key\":" "$directory/pmfs.json" || fail "no key $key"
+done
+# Fences do not depend on the machine.
+while read -r operation fences; do
+    grep "\"op\":\"$operation\",\"size\":.*\"fences\":$fences," "$directory/pmfs.json" \
+        >/dev/null || fail "$operation: not $fences fences"
+done <<'END'
+create 3
+unlink 3
+rename 3
+mkdir 3
+link 3
+chmod 1
+END
+grep -q '"op":"overwrite","size":4096,.*"fences":3,' "$directory/pmfs.json" ||
+    fail "overwrite: not 3 fences"
+"$program" --render "$directory/pmfs.json" | grep -q '^| create ' ||
+    fail "bench-pmfs cannot render its own results"
+[ "$(ls "$directory")" = "$(printf 'pmfs.json\ntable')" ] ||
+    fail "files left: $(ls "$directory")"
