@@ -137,9 +137,11 @@ struct walk {
     uint64_t data;   /* claimed below `limit` */
     uint64_t beyond; /* claimed from `limit` on */
     uint64_t end;    /* behind the last data block claimed */
-    /* Of each level: the node, its next slot, and the index of its first block. */
+    /* Of each level: the node, its next slot, if it names anything, and the index of
+     * its first block. */
     const uint64_t *node[MAP_HEIGHT_MAX + 1];
     uint32_t next[MAP_HEIGHT_MAX + 1];
+    bool names[MAP_HEIGHT_MAX + 1];
     uint64_t base[MAP_HEIGHT_MAX + 1];
     /* For each data block below `limit`; NULL: nothing. */
     void (*visit)(struct walk *walk, uint64_t index, const void *block);
@@ -169,7 +171,19 @@ static void walk_enter(struct walk *walk, uint32_t level, uint64_t offset,
     walk->blocks++;
     walk->node[level] = fs_block(&walk->fsck->fs, offset);
     walk->next[level] = 0;
+    walk->names[level] = false;
     walk->base[level] = base;
+}
+
+/* Nodes that become empty are freed: one that is empty was something else. */
+static void walk_leave(struct walk *walk, uint32_t level)
+{
+    const uint64_t *node = walk->node[level];
+
+    if (node && !walk->names[level])
+        report(walk->fsck,
+               "inode %" PRIu64 ": block map: node 0x%" PRIx64 " names nothing",
+               walk->ino, minl2r_offset(walk->fsck->fs.pool, node));
 }
 
 static void walk_nodes(struct walk *walk, uint32_t height)
@@ -179,7 +193,7 @@ static void walk_nodes(struct walk *walk, uint32_t height)
 
     while (level <= height) {
         if (!walk->node[level] || walk->next[level] >> fs->map_shift) {
-            level++;
+            walk_leave(walk, level++);
             continue;
         }
         uint32_t number = walk->next[level]++;
@@ -189,6 +203,7 @@ static void walk_nodes(struct walk *walk, uint32_t height)
 
         if (!offset)
             continue;
+        walk->names[level] = true;
         if (level == 1)
             walk_data(walk, offset, base);
         else
@@ -216,7 +231,7 @@ static void walk_map(struct walk *walk, const struct pm_map *pm)
 /* ---- The inode table ----------------------------------------------------------- */
 
 static void walk_table(struct fsck *fsck, const struct pm_map *pm, uint64_t limit,
-                       const char *what)
+                       bool sparse, const char *what)
 {
     struct walk walk = {.fsck = fsck, .limit = limit};
 
@@ -224,6 +239,9 @@ static void walk_table(struct fsck *fsck, const struct pm_map *pm, uint64_t limi
     if (walk.beyond)
         report(fsck, "inode table: %s: %" PRIu64 " blocks past the end", what,
                walk.beyond);
+    if (!sparse && walk.data < limit)
+        report(fsck, "inode table: %s: %" PRIu64 " blocks are missing", what,
+               limit - walk.data);
 }
 
 static int read_table(struct fsck *fsck)
@@ -237,8 +255,9 @@ static int read_table(struct fsck *fsck)
         report(fsck, "superblock: %" PRIu64 " inodes", count);
         return -EUCLEAN;
     }
-    walk_table(fsck, &pm->states, count >> fs->block_shift, "states");
-    walk_table(fsck, &pm->inodes, count / (fs->block_size / PM_INODE_SIZE), "inodes");
+    walk_table(fsck, &pm->states, count >> fs->block_shift, false, "states");
+    walk_table(fsck, &pm->inodes, count / (fs->block_size / PM_INODE_SIZE), true,
+               "inodes");
     if (map_init(&fsck->states, fs, &pm->states, 0) < 0 ||
         map_init(&fsck->inodes, fs, &pm->inodes, 0) < 0)
         return -EUCLEAN;

@@ -10,6 +10,10 @@
 int fsck_pool(struct minl2r_pool *pool, pmfs_fsck_fn *found, void *arg,
               struct pmfs_fsck_summary *summary);
 
+/* As pmfs_repair(), of such a pool. */
+int repair_pool(struct minl2r_pool *pool, pmfs_repair_fn *ask, void *arg,
+                struct pmfs_repair_summary *summary);
+
 /* What is wrong, by what can be done about it; `value` is what should be. */
 enum fsck_kind {
     FSCK_DAMAGE,       /* nothing that is safe; names or blocks may be hidden by it */

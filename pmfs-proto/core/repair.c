@@ -505,15 +505,12 @@ static void tell_left(const struct repair *repair)
     }
 }
 
-int pmfs_repair(const char *path, pmfs_repair_fn *ask, void *arg,
+int repair_pool(struct minl2r_pool *pool, pmfs_repair_fn *ask, void *arg,
                 struct pmfs_repair_summary *summary)
 {
-    struct repair repair = {.ask = ask, .arg = arg};
-    int rc = minl2r_pool_open(path, PMFS_LAYOUT, NULL, &repair.pool);
+    struct repair repair = {.pool = pool, .ask = ask, .arg = arg};
+    int rc = repair_all(&repair);
 
-    if (rc < 0)
-        return fs_error(-rc, "%s", minl2r_errormsg());
-    rc = repair_all(&repair);
     if (rc == -EUCLEAN)
         tell_left(&repair);
     if (summary)
@@ -523,6 +520,18 @@ int pmfs_repair(const char *path, pmfs_repair_fn *ask, void *arg,
         fsck_end(repair.fsck, summary ? &summary->fsck : NULL);
     free(repair.findings);
     free(repair.refusals);
-    minl2r_pool_close(repair.pool);
+    return rc;
+}
+
+int pmfs_repair(const char *path, pmfs_repair_fn *ask, void *arg,
+                struct pmfs_repair_summary *summary)
+{
+    struct minl2r_pool *pool;
+    int rc = minl2r_pool_open(path, PMFS_LAYOUT, NULL, &pool);
+
+    if (rc < 0)
+        return fs_error(-rc, "%s", minl2r_errormsg());
+    rc = repair_pool(pool, ask, arg, summary);
+    minl2r_pool_close(pool);
     return rc;
 }

@@ -63,6 +63,18 @@ static void change_inode(struct pmfs *fs, uint64_t ino, const uint8_t *buffer)
     pmfs_setattr(fs, ino, &size, PMFS_SET_SIZE | PMFS_SET_MODE, NULL);
 }
 
+static void use_attributes(struct pmfs *fs, uint64_t ino, uint8_t *buffer)
+{
+    size_t size;
+
+    pmfs_listxattr(fs, ino, (char *)buffer, BUFFER_SIZE, &size);
+    pmfs_getxattr(fs, ino, "user.large", buffer, BUFFER_SIZE, &size);
+    pmfs_setxattr(fs, ino, "user.large", buffer, 5000, 0);
+    pmfs_setxattr(fs, ino, "user.small", buffer, 10, 0);
+    pmfs_removexattr(fs, ino, "user.first");
+    pmfs_removexattr(fs, ino, "user.large");
+}
+
 static void use_inode(struct pmfs *fs, uint64_t ino)
 {
     static uint8_t buffer[BUFFER_SIZE];
@@ -73,6 +85,7 @@ static void use_inode(struct pmfs *fs, uint64_t ino)
     pmfs_open(fs, ino);
     read_inode(fs, ino, attr.size, buffer);
     change_inode(fs, ino, buffer);
+    use_attributes(fs, ino, buffer);
     pmfs_release(fs, ino);
 }
 
