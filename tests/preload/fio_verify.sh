@@ -22,20 +22,41 @@ for engine in psync pvsync; do
     fio_on_pool --name="$engine" --ioengine="$engine" --rw=read --numjobs=2
 done
 
+checksums() {
+    for file in /pmfs/psync.0.0 /pmfs/psync.1.0; do
+        LD_PRELOAD=$PRELOAD cksum "$file"
+    done
+}
+
 # Every block has a checksum now; a write that is torn would not.
+before=$(checksums)
 for ((i = 1; i <= kills; i++)); do
     LD_PRELOAD=$PRELOAD fio --directory=/pmfs --thread=1 --size=8M --bs=4k \
         --verify=crc32c --do_verify=0 --name=psync --ioengine=psync --numjobs=2 \
         --rw=randwrite --randseed="$i" --fallocate=none --time_based --runtime=60 \
         >"$WORK/fio.out" 2>&1 &
     pid=$!
-    sleep "0.$((RANDOM % 4 + 4))"
+    # Both jobs are threads beside two of fio's own.
+    until [ "$(ls "/proc/$pid/task" | wc -l)" -ge 4 ]; do
+        kill -0 "$pid"
+        sleep 0.02
+    done
+    sleep "0.$((RANDOM % 4 + 1))"
     kill -9 "$pid"
     if wait "$pid" 2>/dev/null; then
         echo "fio was not killed"
         cat "$WORK/fio.out"
         exit 1
     fi
-    "$PMFS_TOOL" fsck "$POOL"
+    "$PMFS_TOOL" fsck "$POOL" >"$WORK/fsck" || { cat "$WORK/fsck"; exit 1; }
     fio_on_pool --name=psync --ioengine=psync --rw=read --numjobs=2
 done
+[ "$(checksums)" != "$before" ]
+
+# And it would be noticed.
+printf wrong | LD_PRELOAD=$PRELOAD dd of=/pmfs/psync.0.0 seek=100000 bs=1 conv=notrunc \
+    status=none
+if fio_on_pool --name=psync --ioengine=psync --rw=read --numjobs=2 >/dev/null; then
+    echo "a wrong block was not noticed"
+    exit 1
+fi
