@@ -35,7 +35,7 @@ static int open_place(const struct place *at, int flags, mode_t mode)
     if ((flags & O_TMPFILE) == O_TMPFILE)
         return -EOPNOTSUPP;
     rc = pmfs_path_open(at->fs, at->at.parent, at->at.name, flags | O_NOFOLLOW,
-                        mode & ~umask_get() & 07777, &cred, &attr);
+                        mode & 07777, &cred, &attr);
     if (rc < 0)
         return rc;
     rc = check_type(attr.mode, flags);

@@ -22,8 +22,8 @@ INTERPOSE(int, mkdirat, (int dir, const char *path, mode_t mode))
     if (at.is_host)
         return (int)place_host(&at, REAL(mkdirat)(at.dir, at.path, mode));
     if (rc == 0)
-        rc = pmfs_path_mkdir(at.fs, at.at.parent, at.at.name,
-                             mode & ~umask_get() & (0777 | S_ISVTX), &cred, &attr);
+        rc = pmfs_path_mkdir(at.fs, at.at.parent, at.at.name, mode & (0777 | S_ISVTX),
+                             &cred, &attr);
     return (int)place_end(&at, rc);
 }
 
@@ -44,8 +44,8 @@ INTERPOSE(int, mknodat, (int dir, const char *path, mode_t mode, dev_t device))
     if (rc == 0 && S_ISDIR(mode))
         rc = -EPERM;
     if (rc == 0)
-        rc = pmfs_path_mknod(at.fs, at.at.parent, at.at.name, mode & ~umask_get(),
-                             device, &cred, &attr);
+        rc = pmfs_path_mknod(at.fs, at.at.parent, at.at.name, mode, device, &cred,
+                             &attr);
     return (int)place_end(&at, rc);
 }
 

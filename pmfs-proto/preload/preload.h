@@ -113,8 +113,7 @@ enum notice {
 __attribute__((format(printf, 2, 3))) void say_once(enum notice notice,
                                                     const char *format, ...);
 
-/* The program's umask, and whom what it makes belongs to. */
-mode_t umask_get(void);
+/* Whom what the program makes belongs to, and its umask. */
 struct pmfs_cred cred_get(void);
 
 /* ---- fd.c ---------------------------------------------------------------------- */

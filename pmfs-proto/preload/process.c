@@ -101,14 +101,13 @@ INTERPOSE(mode_t, umask, (mode_t mask))
     return REAL(umask)(mask);
 }
 
-mode_t umask_get(void)
-{
-    return __atomic_load_n(&current_umask, __ATOMIC_RELAXED);
-}
-
 struct pmfs_cred cred_get(void)
 {
-    return (struct pmfs_cred){.uid = geteuid(), .gid = getegid()};
+    return (struct pmfs_cred){
+        .uid = geteuid(),
+        .gid = getegid(),
+        .umask = __atomic_load_n(&current_umask, __ATOMIC_RELAXED),
+    };
 }
 
 /* ---- The pool ------------------------------------------------------------------ */
