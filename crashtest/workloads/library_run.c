@@ -504,6 +504,22 @@ static void note_loose(struct run *run)
     loose_count = 0;
 }
 
+static int compare_lines(const void *a, const void *b)
+{
+    uint64_t first = ((const struct line *)a)->at,
+             second = ((const struct line *)b)->at;
+
+    return first < second ? -1 : first > second;
+}
+
+/* Bitmaps come first: what they say is free is not looked at. */
+static void sort_lines(struct run *run)
+{
+    qsort(run->lines, run->line_count, sizeof(*run->lines), compare_lines);
+    for (uint32_t i = 0; i < run->line_count; i++)
+        run->line_index[run->lines[i].at / LINE_SIZE] = i + 1;
+}
+
 void library_expect(const struct trace *trace)
 {
     struct run *run = &library_last_run;
@@ -513,6 +529,7 @@ void library_expect(const struct trace *trace)
     note_stores(run, trace);
     note_loose(run);
     note_again(run);
+    sort_lines(run);
     for (uint32_t i = 0; i < run->line_count; i++)
         make_images(&run->lines[i]);
     for (uint32_t i = 0; i < run->line_count; i++)
