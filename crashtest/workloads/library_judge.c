@@ -58,10 +58,38 @@ static bool is_early(const struct line *line, uint32_t set, unsigned at, uint8_t
     return false;
 }
 
+/* Bytes of operations that are not in the set, and may be there even so. */
+static uint64_t loose_bytes(const struct line *line, uint32_t set)
+{
+    uint64_t loose = 0;
+
+    for (uint32_t step = 0; step < STEPS_MAX; step++)
+        if ((set >> step & 1) == 0)
+            loose |= line->loose[step];
+    return loose;
+}
+
+/* Where lines are decided as they are loaded, what may be anything stays undecided. */
+static bool line_shows_but(const struct line *line, const uint8_t *memory, uint32_t set,
+                           uint64_t loose)
+{
+    for (unsigned i = 0; i < LINE_SIZE; i++) {
+        if (loose >> i & 1)
+            continue;
+        record_load(memory + i, 1);
+        if (memory[i] != line->images[set][i])
+            return false;
+    }
+    return true;
+}
+
 static bool line_shows(const struct line *line, const uint8_t *memory, uint32_t set)
 {
     const uint8_t *image = line->images[set];
 
+    if (recorder.on_access && loose_bytes(line, set) != 0)
+        return line_shows_but(line, memory, set, loose_bytes(line, set));
+    record_load(memory, LINE_SIZE);
     if (is_same(memory, image))
         return true;
     for (unsigned i = 0; i < LINE_SIZE; i++)
@@ -99,7 +127,6 @@ static uint64_t find_difference(const struct trial *t, uint32_t set)
 
         if (!line->counts[set])
             continue;
-        record_load(image + line->at, LINE_SIZE);
         if (!line_shows(line, image + line->at, set))
             return line->at;
     }
@@ -172,8 +199,7 @@ static int attach(struct trial *t)
     return crashtest_fail("cannot open the pool: %s", minl2r_errormsg());
 }
 
-/* Does a log begin with a batch, whole or torn, and not with what was there before the
- * pool? */
+/* Does a log begin with a batch, whole or torn, and not with what free memory holds? */
 static bool is_batch(const struct pm_batch *batch)
 {
     return batch->prev == 0 && batch->index == 0 && batch->size <= PM_BATCH_SIZE_MAX;
@@ -184,6 +210,8 @@ static int check_generations(struct trial *t)
     const struct minl2r_pool *pool = &t->pool;
 
     t->step = "generations";
+    if (t->run->script->setting->no_pool != IS_POOL)
+        return 0; /* logs are those of what was there before */
     for (uint32_t i = 0; i < pool->geo.lane_count; i++) {
         const struct pm_batch *batch = pool_at(pool, pool_log_offset(pool, i));
 
