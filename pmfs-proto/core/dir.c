@@ -393,49 +393,47 @@ void dir_destroy(struct dir *dir)
 }
 
 /* An empty index, with slots for as many names as so many blocks may hold. */
-static int dir_create(struct pmfs *fs, uint64_t block_count, struct dir **result)
+static struct dir *dir_create(struct pmfs *fs, uint64_t block_count)
 {
     uint64_t names = (block_count << fs->block_shift) / SIZE_OF_NAME;
     uint64_t slot_count = SLOTS_MIN;
     struct dir *dir = calloc(1, sizeof(*dir));
 
     if (!dir)
-        return -ENOMEM;
+        return NULL;
     dir->all_bytes = cache_index_bytes(fs);
     count_bytes(dir, 0);
     for (uint32_t i = 0; i < ROOM_LISTS; i++)
         dir->room[i] = NO_BLOCK;
     while (slot_count < names)
         slot_count *= 2;
-    int rc = slots_resize(dir, slot_count);
-    if (rc < 0)
-        dir_destroy(dir);
-    else
-        *result = dir;
-    return rc;
+    if (slots_resize(dir, slot_count) == 0)
+        return dir;
+    dir_destroy(dir);
+    return NULL;
 }
 
 static int dir_build(struct pmfs *fs, struct inode *inode)
 {
     uint64_t block_count = inode->place.pm->size >> fs->block_shift;
-    struct dir *dir = NULL;
     struct map map;
     int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
 
     if (rc == 0 && block_count > UINT32_MAX / units_per_block(fs))
         rc = fs_error(EUCLEAN, "directory %" PRIu64 ": too large", inode->place.ino);
-    if (rc == 0)
-        rc = dir_create(fs, block_count, &dir);
     if (rc < 0)
         return rc;
 
-    struct builder builder = {.fs = fs, .inode = inode, .dir = dir};
+    struct builder builder = {.fs = fs, .inode = inode};
 
+    builder.dir = dir_create(fs, block_count);
+    if (!builder.dir)
+        return -ENOMEM;
     rc = builder_add_all(&builder, &map, block_count);
     if (rc < 0)
-        dir_destroy(dir);
+        dir_destroy(builder.dir);
     else
-        inode->dir = dir;
+        inode->dir = builder.dir;
     return rc;
 }
 

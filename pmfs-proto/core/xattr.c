@@ -151,7 +151,7 @@ static int list_read(const struct pmfs *fs, const struct inode_place *place,
     if (pm->xattr_size > xattr_size_max(fs))
         return bad_list(place->ino);
     list->size = pm->xattr_size;
-    list->bytes = malloc(list->size + room + 1);
+    list->bytes = calloc(1, list->size + room + 1);
     if (!list->bytes)
         return -ENOMEM;
     rc = copy_blocks(&map, list->bytes, list->size);
