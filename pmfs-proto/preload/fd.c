@@ -5,7 +5,6 @@
  */
 #include "pmfs-proto/preload/preload.h"
 
-#include <limits.h>
 #include <linux/fs.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -196,6 +195,11 @@ long handle_end(struct handle *file, long rc)
     return result(rc);
 }
 
+static bool is_pool_fd(int fd)
+{
+    return fd >= 0 && fd == pool_fd();
+}
+
 /* ---- Duplicating --------------------------------------------------------------- */
 
 INTERPOSE(int, dup, (int fd))
@@ -217,7 +221,7 @@ static int replace(int fd, int new_fd, int flags)
     bool is_standard = new_fd >= 0 && new_fd <= STDERR_FILENO;
     int rc;
 
-    if (pool_has_fd(fd) || pool_has_fd(new_fd))
+    if (is_pool_fd(fd) || is_pool_fd(new_fd))
         return (int)result(-EBADF);
     file = handle_get(fd);
     if (!file && !fd_is_ours(new_fd))
@@ -256,7 +260,7 @@ INTERPOSE(int, close, (int fd))
     int rc;
 
     if (!fd_is_ours(fd) || fd == FD_CWD)
-        return pool_has_fd(fd) ? (int)result(-EBADF) : REAL(close)(fd);
+        return is_pool_fd(fd) ? (int)result(-EBADF) : REAL(close)(fd);
     rc = call_begin();
     if (rc < 0)
         return (int)result(rc);
@@ -275,16 +279,17 @@ INTERPOSE(int, close, (int fd))
 /* The kernel's part, but for the pool's own descriptor. */
 static int close_others(unsigned first, unsigned last, int flags)
 {
+    int own = pool_fd();
+    unsigned between = (unsigned)own;
     int rc = 0;
 
-    for (unsigned fd = first; fd <= last && fd <= INT_MAX; fd++) {
-        if (!pool_has_fd((int)fd))
-            continue;
-        if (fd > first)
-            rc = REAL(close_range)(first, fd - 1, flags);
-        return rc < 0 || fd == last ? rc : REAL(close_range)(fd + 1, last, flags);
-    }
-    return REAL(close_range)(first, last, flags);
+    if (own < 0 || between < first || between > last)
+        return REAL(close_range)(first, last, flags);
+    if (between > first)
+        rc = REAL(close_range)(first, between - 1, flags);
+    if (rc == 0 && between < last)
+        rc = REAL(close_range)(between + 1, last, flags);
+    return rc;
 }
 
 INTERPOSE(int, close_range, (unsigned first, unsigned last, int flags))

@@ -82,11 +82,12 @@ int pool_get(struct pmfs **fs);
 
 /*
  * The library opens the pool's file by open(), which gives it here to be moved out of
- * the way; from then on the program can neither close nor replace the descriptor.
+ * the way. Once the pool is mounted the program can neither close nor replace pool_fd();
+ * before it is -1.
  */
 bool pool_is_opening(const char *path);
 int pool_keep_fd(int fd);
-bool pool_has_fd(int fd);
+int pool_fd(void);
 
 bool process_is_child(void);
 

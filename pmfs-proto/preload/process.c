@@ -136,9 +136,9 @@ int pool_keep_fd(int fd)
     return fd;
 }
 
-bool pool_has_fd(int fd)
+int pool_fd(void)
 {
-    return fd >= 0 && fd == __atomic_load_n(&kept_fd, __ATOMIC_RELAXED) && !mounting;
+    return mounting ? -1 : __atomic_load_n(&kept_fd, __ATOMIC_RELAXED);
 }
 
 static int refuse_mount(int rc)
