@@ -151,6 +151,26 @@ static bool takes_privileges(fuse_req_t req)
     return fuse_req_ctx(req)->uid != 0;
 }
 
+/*
+ * Drops a file's privileges, if it has any, before it is changed by a call that cannot
+ * do so itself.
+ */
+static int drop_privileges(fuse_req_t req, fuse_ino_t ino)
+{
+    const struct pmfs_attr none = {0};
+    struct pmfs_attr attr;
+    size_t size;
+    int error = takes_privileges(req) ? pmfs_getattr(fs_of(req), ino, &attr) : 0;
+
+    if (error < 0 || !takes_privileges(req))
+        return error;
+    if (!(attr.mode & (S_ISUID | S_ISGID)) &&
+        pmfs_getxattr(fs_of(req), ino, "security.capability", NULL, 0, &size) ==
+            -ENODATA)
+        return 0;
+    return pmfs_setattr(fs_of(req), ino, &none, PMFS_DROP_PRIVILEGES, NULL);
+}
+
 /* ---- Replies ----------------------------------------------------------------- */
 
 /* The only place where the sign of an errno flips. `error` is 0 or negative. */
@@ -408,9 +428,13 @@ _Static_assert((unsigned)PMFS_KEEP_SIZE == FALLOC_FL_KEEP_SIZE &&
 static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset,
                          off_t size, struct fuse_file_info *fi)
 {
+    int error = drop_privileges(req, ino);
+
     (void)fi;
-    reply_result(req, pmfs_fallocate(fs_of(req), ino, (unsigned)mode, (uint64_t)offset,
-                                     (uint64_t)size));
+    if (error == 0)
+        error = pmfs_fallocate(fs_of(req), ino, (unsigned)mode, (uint64_t)offset,
+                               (uint64_t)size);
+    reply_result(req, error);
 }
 
 static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
@@ -433,10 +457,12 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t from, off_t from_offse
                                size_t size, int flags)
 {
     uint64_t done;
-    int error = pmfs_copy_range(fs_of(req), from, (uint64_t)from_offset, to,
-                                (uint64_t)to_offset, size, &done);
+    int error = drop_privileges(req, to);
 
     (void)from_fi, (void)to_fi, (void)flags;
+    if (error == 0)
+        error = pmfs_copy_range(fs_of(req), from, (uint64_t)from_offset, to,
+                                (uint64_t)to_offset, size, &done);
     if (error < 0)
         reply_result(req, error);
     else

@@ -733,6 +733,26 @@ static bool cannot_enter(const struct mount_fixture *f)
     return access(in_mount(f, "public"), F_OK) < 0 && errno == EACCES;
 }
 
+static bool copy_over(const struct mount_fixture *f)
+{
+    int from = open(in_mount(f, "public"), O_RDONLY | O_CLOEXEC);
+    int to = open(in_mount(f, "program"), O_WRONLY | O_CLOEXEC);
+
+    return from >= 0 && to >= 0 && copy_file_range(from, NULL, to, NULL, 7, 0) == 7;
+}
+
+static bool allocate(const struct mount_fixture *f)
+{
+    int fd = open(in_mount(f, "program"), O_WRONLY | O_CLOEXEC);
+
+    return fd >= 0 && fallocate(fd, FALLOC_FL_ZERO_RANGE, 0, 3) == 0;
+}
+
+static bool cut(const struct mount_fixture *f)
+{
+    return truncate(in_mount(f, "program"), 3) == 0;
+}
+
 static bool overwrite(const struct mount_fixture *f)
 {
     int fd = open(in_mount(f, "program"), O_WRONLY | O_CLOEXEC);
@@ -769,18 +789,22 @@ static void another_user_is_kept_out_without_allow_other(void **state)
     assert_true(as_nobody(f, cannot_enter));
 }
 
-static void writing_clears_the_set_user_id_bit(void **state)
+static void changing_content_clears_the_set_user_id_bit(void **state)
 {
+    static bool (*const changes[])(const struct mount_fixture *f) = {
+        overwrite, copy_over, allocate, cut};
     struct mount_fixture *f = *state;
 
     if (geteuid() != 0)
         skip();
     mount_fs(f, "allow_other");
-    assert_success(chmod(f->dir, 0755));
+    make_public_and_private(f);
     write_file(in_mount(f, "program"), "content", 7);
-    assert_success(chmod(in_mount(f, "program"), 04777));
-    assert_true(as_nobody(f, overwrite));
-    assert_int_equal(stat_of(in_mount(f, "program")).st_mode & 07777, 0777);
+    for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+        assert_success(chmod(in_mount(f, "program"), 06777));
+        assert_true(as_nobody(f, changes[i]));
+        assert_int_equal(stat_of(in_mount(f, "program")).st_mode & 07777, 0777);
+    }
 }
 
 /* ---- Extended attributes ----------------------------------------------------- */
@@ -999,7 +1023,7 @@ int main(void)
         test_mounted(statvfs_counts_blocks_and_inodes),
         test_made(another_user_may_do_what_permissions_allow),
         test_mounted(another_user_is_kept_out_without_allow_other),
-        test_made(writing_clears_the_set_user_id_bit),
+        test_made(changing_content_clears_the_set_user_id_bit),
         test_mounted(attributes_are_kept_with_any_value_and_prefix),
         test_mounted(copying_and_archiving_keep_attributes),
         test_mounted(writing_asks_for_no_attribute),
