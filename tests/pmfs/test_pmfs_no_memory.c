@@ -263,6 +263,26 @@ static int call_removexattr(struct fixture *f)
     return pmfs_removexattr(f->fs, find_surely(f, "file"), "user.a");
 }
 
+static int call_mkdir_inheriting(struct fixture *f)
+{
+    return pmfs_mkdir(f->fs, find_surely(f, "empty"), "new", 0755, &nobody, &attr);
+}
+
+static int call_chmod_with_acl(struct fixture *f)
+{
+    const struct pmfs_attr values = {.mode = 0600};
+
+    return pmfs_setattr(f->fs, find_surely(f, "large"), &values, PMFS_SET_MODE, NULL);
+}
+
+static int call_write_dropping(struct fixture *f)
+{
+    size_t done;
+
+    return pmfs_write(f->fs, find_surely(f, "small"), 0, "S", 1,
+                      PMFS_WRITE_DROPS_PRIVILEGES, &done);
+}
+
 static int call_lookup(struct fixture *f)
 {
     return pmfs_lookup(f->fs, ROOT, "dir", &attr);
@@ -296,10 +316,19 @@ static const struct {
     {"copy", call_copy, false},
     {"setxattr", call_setxattr, false},
     {"removexattr", call_removexattr, false},
+    {"mkdir that inherits an ACL", call_mkdir_inheriting, false},
+    {"chmod with an ACL", call_chmod_with_acl, false},
+    {"write that drops privileges", call_write_dropping, false},
     {"lookup", call_lookup, false},
 };
 
 /* ---- Failing in turn ----------------------------------------------------------- */
+
+/* Of the owner, user 1, the group, and others, under a mask. */
+static const uint8_t acl[4 + 5 * 8] = {
+    2, 0, 0,   0,   1,   0,   7,  0, 255, 255, 255, 255, 2,   0,  6,
+    0, 1, 0,   0,   0,   4,   0,  5, 0,   255, 255, 255, 255, 16, 0,
+    7, 0, 255, 255, 255, 255, 32, 0, 1,   0,   255, 255, 255, 255};
 
 /* Makes the tree anew and mounts it, with nothing cached. */
 static void start_over(struct fixture *f)
@@ -318,6 +347,12 @@ static void start_over(struct fixture *f)
     write_all(f, make_file(f, ROOT, "large"), 0, bytes, sizeof(bytes));
     write_text(f, make_file(f, ROOT, "small"), 0, "small");
     assert_ok(pmfs_setxattr(f->fs, find(f, ROOT, "file"), "user.a", "b", 1, 0));
+    assert_ok(pmfs_setxattr(f->fs, find(f, ROOT, "small"), "security.capability", "any",
+                            3, 0));
+    assert_ok(pmfs_setxattr(f->fs, find(f, ROOT, "large"), "system.posix_acl_access",
+                            acl, sizeof(acl), 0));
+    assert_ok(pmfs_setxattr(f->fs, find(f, ROOT, "empty"), "system.posix_acl_default",
+                            acl, sizeof(acl), 0));
     fixture_remount(f);
 }
 
