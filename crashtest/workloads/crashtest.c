@@ -24,6 +24,7 @@ enum {
     NO_KILL,
     SECONDS,
     SEED,
+    RANDOM,
     FAILURES,
     JOBS,
     LONG,
@@ -72,6 +73,7 @@ static void print_help(void)
          "  --nested N        the same for crashes during recovery; 0: none\n"
          "  --no-kill         do not kill the process before the power fails\n"
          "  --seconds N       stop after so long; 0: do not (0)\n"
+         "  --random N        so many random sequences, guided by coverage (pmfs)\n"
          "  --seed N          of random choices (1)\n"
          "  --replay ID       one state: that of a report\n"
          "  --json FILE       write the report for scripts\n"
@@ -133,6 +135,8 @@ static bool parse_plan(struct options *options, int option, const char *text)
         return true;
     case OPERATION:
         return add_operation(options, text);
+    case RANDOM:
+        return parse_number(text, &plan->random) && plan->random > 0;
     case LONG:
         plan->is_long = true;
         return true;
@@ -216,6 +220,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
         {"no-kill", no_argument, NULL, NO_KILL},
         {"seconds", required_argument, NULL, SECONDS},
         {"seed", required_argument, NULL, SEED},
+        {"random", required_argument, NULL, RANDOM},
         {"failures", required_argument, NULL, FAILURES},
         {"jobs", required_argument, NULL, JOBS},
         {"long", no_argument, NULL, LONG},
@@ -239,6 +244,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
             return false;
         }
     }
+    options->sweep.plan.seed = options->sweep.suite.explore.seed;
     default_plan(&options->sweep.plan);
     return true;
 }

@@ -65,6 +65,8 @@ static bool is_chosen(const struct plan *plan, const struct family *family,
 {
     if (!(op->sets & family->sets) || !is_named(plan, op->name))
         return false;
+    if (op->sets & OP_SLOW && !plan->is_long && !plan->operations)
+        return false;
     return !family->has_inside || !(is_in_b(op->path) || is_in_b(op->to));
 }
 
@@ -85,9 +87,15 @@ static void choose_insides(struct choice *choice)
             choice->ops[choice->count++] = &ops[i];
 }
 
+/* Both are given where nothing was asked for. */
+static bool has_length(const struct plan *plan)
+{
+    return plan->length > 0 && plan->lanes == 0;
+}
+
 static unsigned length_of(const struct plan *plan, const struct family *family)
 {
-    return plan->length && !family->has_inside ? plan->length : family->length;
+    return has_length(plan) && !family->has_inside ? plan->length : family->length;
 }
 
 static size_t image_count(const struct family *family)
@@ -99,7 +107,7 @@ static bool is_wanted(const struct plan *plan, const struct family *family)
 {
     if (plan->setting)
         return strcmp(plan->setting, family->name) == 0;
-    if (plan->lanes > 1)
+    if (plan->lanes > 1 && plan->length == 0)
         return family->has_inside;
     return !family->is_long || plan->is_long;
 }

@@ -134,7 +134,7 @@ static const struct pmfs_mutant mutants[] = {
     MUTANT("mounted_for_ever", "R7", "what was mounted once cannot be mounted again",
            "second recovery", MOUNTED_FOR_EVER, "chmod-foo", 0),
     MUTANT("lock_on_media", "V1", "an inode's lock is on media", "fsck", LOCK_ON_MEDIA,
-           "append-foo", 0),
+           "link-foo-bar", 0),
     MUTANT("dram_pointer", "V2", "an inode has a pointer to memory of the process",
            "tree", DRAM_POINTER, "append-foo", 0),
     MUTANT("absolute_address", "V3",

@@ -137,7 +137,21 @@ static int has_long_file(struct scene *scene, const struct op *op)
 {
     int rc = need_absent(scene, op->path);
 
-    return rc < 0 ? rc : scene_create(scene, op->path, (uint64_t)300 << 10);
+    return rc < 0 ? rc : scene_create(scene, op->path, (uint64_t)36 << 10);
+}
+
+/* With an extended attribute of op->offset bytes. */
+static int has_attribute(struct scene *scene, const struct op *op)
+{
+    static const uint8_t value[2048];
+    struct pmfs_attr attr;
+    int rc = need_file(scene, op->path);
+
+    if (rc == 0)
+        rc = scene_find(scene, op->path, &attr);
+    return rc < 0
+               ? rc
+               : pmfs_setxattr(scene->fs, attr.ino, "user.name", value, op->offset, 0);
 }
 
 static int has_sparse_file(struct scene *scene, const struct op *op)
@@ -307,6 +321,25 @@ static int run_setattr(struct scene *scene, const struct op *op)
                &(struct pmfs_attr){.mode = 0600, .uid = 1, .gid = 2, .size = op->size},
                PMFS_SET_MODE | PMFS_SET_UID | PMFS_SET_GID | PMFS_SET_SIZE |
                    PMFS_SET_MTIME_NOW | PMFS_SET_ATIME_NOW);
+}
+
+static int run_setxattr(struct scene *scene, const struct op *op)
+{
+    static uint8_t value[2048];
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, op->path, &attr);
+
+    scene_new_bytes(scene, value, op->size);
+    return rc < 0 ? rc
+                  : pmfs_setxattr(scene->fs, attr.ino, "user.name", value, op->size, 0);
+}
+
+static int run_removexattr(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, op->path, &attr);
+
+    return rc < 0 ? rc : pmfs_removexattr(scene->fs, attr.ino, "user.name");
 }
 
 static int run_mkfifo(struct scene *scene, const struct op *op)
@@ -538,11 +571,17 @@ const struct op ops[] = {
     EXTRA_OP("write-far", has_file, run_write, "foo", NULL, 70 * BLOCK, 10),
     EXTRA_OP("write-gap", has_file, run_write, "foo", NULL, 610, 20),
     EXTRA_OP("unlink-sparse", has_sparse_file, run_unlink, "sparse", NULL, 0, 0),
-    EXTRA_OP("write-long", has_long_file, run_write, "long", NULL, 1000,
-             (uint64_t)24 << 10),
+    {"write-long", has_long_file, run_write, "long", NULL, 1000, (uint64_t)8 << 10,
+     EXTRA | OP_SLOW, 0},
     EXTRA_OP("shorten-long", has_long_file, run_truncate, "long", NULL, 0, 100),
     EXTRA_OP("unlink-long", has_long_file, run_unlink, "long", NULL, 0, 0),
     EXTRA_OP("copy-foo-A/bar", has_files, run_copy, "foo", "A/bar", 600, 600),
+    EXTRA_OP("setxattr-foo", has_file, run_setxattr, "foo", NULL, 0, 20),
+    EXTRA_OP("setxattr1200-foo", has_file, run_setxattr, "foo", NULL, 0, 1200),
+    EXTRA_OP("replacexattr-foo", has_attribute, run_setxattr, "foo", NULL, 30, 20),
+    EXTRA_OP("growxattr-foo", has_attribute, run_setxattr, "foo", NULL, 30, 1200),
+    EXTRA_OP("removexattr-foo", has_attribute, run_removexattr, "foo", NULL, 1200, 0),
+    EXTRA_OP("unlink-attribute", has_attribute, run_unlink, "foo", NULL, 1200, 0),
     EXTRA_OP("write-orphan", has_orphan, run_write_open, "foo", NULL, 100, 1000),
     EXTRA_OP("release-orphan", has_orphan, run_release, "foo", NULL, 0, 0),
     EXTRA_OP("write-open", has_open_file, run_write_open, "foo", NULL, 9, 63),

@@ -13,6 +13,7 @@ enum op_set {
     OP_ACE = 1,      /* of ACE */
     OP_METADATA = 2, /* of these, write, link, unlink and rename */
     OP_EXTRA = 4,    /* what bugs of real filesystems needed besides */
+    OP_SLOW = 16,    /* of these, what takes long to explore */
     OP_INSIDE = 8,   /* changes only what is in B, so that it can run inside another */
 };
 

@@ -100,6 +100,26 @@ static int read_target(struct pmfs *fs, struct tree_node *node)
     return rc;
 }
 
+/* Names and values, in the order of listing. */
+static int read_attributes(struct pmfs *fs, struct tree_node *node)
+{
+    static char names[CHUNK_SIZE];
+    static uint8_t value[CHUNK_SIZE];
+    size_t names_size, size;
+    int rc = pmfs_listxattr(fs, node->ino, names, sizeof(names), &names_size);
+
+    node->attributes = 0;
+    for (size_t i = 0; rc == 0 && i < names_size; i += strlen(names + i) + 1) {
+        rc = pmfs_getxattr(fs, node->ino, names + i, value, sizeof(value), &size);
+        if (rc < 0)
+            break;
+        node->attributes =
+            XXH3_64bits_withSeed(names + i, strlen(names + i), node->attributes);
+        node->attributes = XXH3_64bits_withSeed(value, size, node->attributes);
+    }
+    return rc;
+}
+
 static int read_node(struct pmfs *fs, struct tree *tree, uint32_t i)
 {
     switch (tree->nodes[i].mode & S_IFMT) {
@@ -126,6 +146,8 @@ int tree_read(struct pmfs *fs, struct tree *tree)
     tree->count = 1;
     for (uint32_t i = 0; i < tree->count && rc == 0; i++)
         rc = read_node(fs, tree, i);
+    for (uint32_t i = 0; i < tree->count && rc == 0; i++)
+        rc = read_attributes(fs, &tree->nodes[i]);
     return rc;
 }
 
@@ -157,6 +179,7 @@ static const struct tree_node *find_ino(const struct tree *tree, uint64_t ino)
 struct field {
     const char *name;
     uint64_t found, expected;
+    bool is_hash;
 };
 
 /* The first of the fields that differs, or NULL. */
@@ -172,24 +195,25 @@ static bool node_matches(const struct tree_node *found, const struct tree_node *
                          char *why, size_t size)
 {
     const struct field fields[] = {
-        {"inode", found->ino, node->ino},
-        {"generation", found->generation, node->generation},
-        {"mode", found->mode, node->mode},
-        {"links", found->nlink, node->nlink},
-        {"user", found->uid, node->uid},
-        {"group", found->gid, node->gid},
-        {"size", found->size, node->size},
-        {"blocks", found->blocks, node->blocks},
-        {"device", found->rdev, node->rdev},
-        {"content", found->content, node->content},
+        {"inode", found->ino, node->ino, false},
+        {"generation", found->generation, node->generation, false},
+        {"mode", found->mode, node->mode, false},
+        {"links", found->nlink, node->nlink, false},
+        {"user", found->uid, node->uid, false},
+        {"group", found->gid, node->gid, false},
+        {"size", found->size, node->size, false},
+        {"blocks", found->blocks, node->blocks, false},
+        {"device", found->rdev, node->rdev, false},
+        {"extended attributes", found->attributes, node->attributes, true},
+        {"content", found->content, node->content, true},
     };
     const struct field *field =
         find_difference(fields, sizeof(fields) / sizeof(*fields));
 
     if (!field)
         return true;
-    if (field == &fields[sizeof(fields) / sizeof(*fields) - 1])
-        snprintf(why, size, "%.200s has another content", node->path);
+    if (field->is_hash)
+        snprintf(why, size, "%.200s has other %s", node->path, field->name);
     else
         snprintf(why, size, "%.200s has %s %llu instead of %llu", node->path,
                  field->name, (unsigned long long)field->found,

@@ -19,7 +19,8 @@ enum tree_time { TREE_MTIME, TREE_CTIME, TREE_ATIME, TREE_BTIME, TREE_TIMES };
 struct tree_node {
     uint64_t ino, size, blocks, rdev;
     uint32_t generation, mode, nlink, uid, gid;
-    uint64_t content; /* hash of what is in a file, or of a link's target */
+    uint64_t content;    /* hash of what is in a file, or of a link's target */
+    uint64_t attributes; /* hash of the extended ones */
     int64_t times[TREE_TIMES];
     char path[TREE_PATH_MAX]; /* from the root; that of the root is "/" */
 };
