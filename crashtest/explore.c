@@ -112,12 +112,8 @@ static uint64_t hash_line(uint64_t at, const uint8_t *bytes)
 {
     uint64_t hash = mix(at + 1);
 
-    for (unsigned i = 0; i < LINE_SIZE; i += 8) {
-        uint64_t word;
-
-        memcpy(&word, bytes + i, 8);
-        hash = mix(hash ^ word);
-    }
+    for (unsigned i = 0; i < LINE_SIZE; i += 8)
+        hash = mix(hash ^ trace_load_word(bytes + i));
     return hash;
 }
 
@@ -188,9 +184,9 @@ static bool is_new(struct explorer *x, unsigned number)
 
 static void put_line(struct explorer *x, uint64_t at, const uint8_t *bytes)
 {
-    memcpy(x->subject->image + at, bytes, LINE_SIZE);
+    trace_copy_line(x->subject->image + at, bytes);
     if (x->subject->shadow)
-        memcpy(x->subject->shadow + at, bytes, LINE_SIZE);
+        trace_copy_line(x->subject->shadow + at, bytes);
 }
 
 static void choose(struct explorer *x, struct level *level, uint32_t i, uint32_t chosen)
@@ -245,7 +241,7 @@ static struct choice *begin_choice(struct explorer *x, struct level *level, uint
 
     *c = (struct choice){
         .at = line->at, .line = i, .first = level->content_count, .chosen = UINT32_MAX};
-    memcpy(c->before, x->subject->image + c->at, LINE_SIZE);
+    trace_copy_line(c->before, x->subject->image + c->at);
     c->hash_before = hash_line(c->at, c->before);
     return c;
 }

@@ -45,11 +45,16 @@ struct literal {
 struct lazy {
     bool *alive, *saved; /* as the level's contents */
     uint32_t alive_capacity, saved_capacity;
-    uint64_t *written; /* bytes of each choice that the judged code has stored to */
-    uint32_t *wanted;  /* a content for each choice, so that all clauses hold */
-    uint32_t written_capacity, wanted_capacity;
-    uint32_t *ways; /* of one decision: contents, or clauses */
-    uint32_t way_capacity;
+    /* For each choice: */
+    uint64_t *written; /* bytes that the judged code has stored to */
+    uint64_t *varying; /* bytes in which its contents differ */
+    uint64_t *open;    /* those of them that are not decided yet */
+    uint32_t *wanted;  /* a content, so that all clauses hold */
+    uint32_t choice_capacity;
+
+    uint32_t *ways;  /* of one decision: contents, or clauses */
+    uint32_t *table; /* of values, by hash */
+    uint32_t way_capacity, table_capacity;
     struct literal *literals; /* clause after clause: one of each has to hold */
     uint32_t literal_count, literal_capacity;
     uint32_t *clause_ends;

@@ -27,12 +27,20 @@ static uint64_t bytes_of_access(uint64_t line, uint64_t offset, uint64_t end)
     return (size == LINE_SIZE ? UINT64_MAX : ((uint64_t)1 << size) - 1) << start;
 }
 
+/* A byte of ones for each bit. */
+static uint64_t spread(uint64_t bits)
+{
+    uint64_t one_each = bits * 0x0101010101010101u & 0x8040201008040201u;
+
+    return ((one_each + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u) * 0xff;
+}
+
 static bool agree(const struct content *a, const struct content *b, uint64_t bytes)
 {
-    for (; bytes != 0; bytes &= bytes - 1) {
-        unsigned i = (unsigned)__builtin_ctzll(bytes);
+    for (unsigned i = 0; bytes != 0; i += 8, bytes >>= 8) {
+        uint64_t differ = trace_load_word(a->bytes + i) ^ trace_load_word(b->bytes + i);
 
-        if (a->bytes[i] != b->bytes[i])
+        if ((differ & spread(bytes & 0xff)) != 0)
             return false;
     }
     return true;
@@ -205,19 +213,26 @@ static bool next_path(struct lazy *lazy)
     return false;
 }
 
+static void put_bytes(uint8_t *line, const uint8_t *bytes, uint64_t kept)
+{
+    if (kept == 0) {
+        trace_copy_line(line, bytes);
+        return;
+    }
+    for (unsigned i = 0; i < LINE_SIZE; i++)
+        if ((kept >> i & 1) == 0)
+            line[i] = bytes[i];
+}
+
 /* What the judged code has stored stays. */
 static void patch(struct explorer *x, const struct level *level, struct choice *c,
                   uint32_t chosen, uint64_t kept)
 {
     const struct content *content = &level->contents[c->first + chosen];
 
-    for (unsigned i = 0; i < LINE_SIZE; i++) {
-        if (kept >> i & 1)
-            continue;
-        x->subject->image[c->at + i] = content->bytes[i];
-        if (x->subject->shadow)
-            x->subject->shadow[c->at + i] = content->bytes[i];
-    }
+    put_bytes(x->subject->image + c->at, content->bytes, kept);
+    if (x->subject->shadow)
+        put_bytes(x->subject->shadow + c->at, content->bytes, kept);
     x->hash ^= content->hash ^ level->contents[c->first + c->chosen].hash;
     c->chosen = chosen;
 }
@@ -263,30 +278,64 @@ static bool is_possible(struct explorer *x, struct level *level, uint32_t choice
     return found;
 }
 
-/* One content for each value that the bytes can still have. */
+static uint64_t hash_bytes(const struct content *content, uint64_t bytes)
+{
+    uint64_t hash = 0;
+
+    for (unsigned i = 0; bytes != 0; i += 8, bytes >>= 8) {
+        uint64_t word = trace_load_word(content->bytes + i) & spread(bytes & 0xff);
+
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+/* Adds the content to the table, unless one is there that is like it in the bytes. */
+static bool is_new_value(struct level *level, uint32_t choice, uint32_t content,
+                         uint64_t bytes, uint32_t mask)
+{
+    const struct content *it = content_of(level, choice, content);
+    uint32_t *table = level->lazy.table;
+    uint32_t slot = (uint32_t)hash_bytes(it, bytes) & mask;
+
+    for (; table[slot] != 0; slot = (slot + 1) & mask)
+        if (agree(it, content_of(level, choice, table[slot] - 1), bytes))
+            return false;
+    table[slot] = content + 1;
+    return true;
+}
+
+/* One content for each value that the bytes can still have, the newest first. */
+static uint32_t list_values(struct level *level, uint32_t choice, uint64_t bytes)
+{
+    uint32_t all = level->choices[choice].count;
+    uint32_t size = 4, count = 0;
+    struct lazy *lazy = &level->lazy;
+
+    while (size < 2 * all)
+        size *= 2;
+    lazy->ways = explorer_grow(lazy->ways, all, &lazy->way_capacity, sizeof(uint32_t));
+    lazy->table =
+        explorer_grow(lazy->table, size, &lazy->table_capacity, sizeof(uint32_t));
+    memset(lazy->table, 0, size * sizeof(*lazy->table));
+    for (uint32_t i = all; i-- > 0;)
+        if (is_alive(level, choice, i) &&
+            is_new_value(level, choice, i, bytes, size - 1))
+            lazy->ways[count++] = i;
+    return count;
+}
+
+/* Those of them with which all clauses can hold. */
 static uint32_t find_values(struct explorer *x, struct level *level, uint32_t choice,
                             uint64_t bytes)
 {
-    uint32_t all = level->choices[choice].count;
-    struct lazy *lazy = &level->lazy;
-    uint32_t count = 0;
-
-    lazy->ways =
-        explorer_grow(lazy->ways, all, &lazy->way_capacity, sizeof(*lazy->ways));
-    for (uint32_t i = all; i-- > 0;) {
-        bool is_like_another = !is_alive(level, choice, i);
-
-        for (uint32_t j = 0; j < count && !is_like_another; j++)
-            is_like_another = agree(content_of(level, choice, i),
-                                    content_of(level, choice, lazy->ways[j]), bytes);
-        if (!is_like_another)
-            lazy->ways[count++] = i;
-    }
-    uint32_t kept = 0;
+    uint32_t count = list_values(level, choice, bytes), kept = 0;
+    uint32_t *ways = level->lazy.ways;
 
     for (uint32_t i = 0; i < count && count > 1; i++)
-        if (is_possible(x, level, choice, lazy->ways[i], bytes))
-            lazy->ways[kept++] = lazy->ways[i];
+        if (is_possible(x, level, choice, ways[i], bytes))
+            ways[kept++] = ways[i];
     return kept;
 }
 
@@ -294,14 +343,19 @@ static void narrow(struct explorer *x, struct level *level, uint32_t choice,
                    uint64_t bytes)
 {
     struct lazy *lazy = &level->lazy;
+    struct choice *c = &level->choices[choice];
     uint32_t count = find_values(x, level, choice, bytes);
 
+    lazy->open[choice] &= ~bytes;
     if (count == 0)
         return;
     uint32_t chosen = lazy->ways[count > 1 ? decide(lazy, count) : 0];
 
     restrict_to(level, choice, chosen, bytes);
-    patch_wanted(x, level);
+    if (lazy->clause_count > 0)
+        patch_wanted(x, level);
+    else if (!is_alive(level, choice, c->chosen))
+        patch(x, level, c, chosen, lazy->written[choice]);
 }
 
 /* ---- Checksums ------------------------------------------------------------------- */
@@ -354,7 +408,7 @@ static void find_parts(const struct level *level, struct sum *sum)
         if (choice == UINT32_MAX)
             continue;
         uint64_t bytes =
-            bytes_of_access(line, sum->offset, sum->end) & ~level->lazy.written[choice];
+            bytes_of_access(line, sum->offset, sum->end) & level->lazy.open[choice];
 
         if (has_several(level, choice, bytes))
             sum->parts[sum->count++] = (struct part){choice, bytes};
@@ -508,6 +562,12 @@ static void restrict_to_clause(struct level *level, const struct literal *litera
         restrict_to(level, literals[i].choice, literals[i].content, literals[i].bytes);
 }
 
+static void close_parts(struct lazy *lazy, const struct sum *sum)
+{
+    for (uint32_t i = 0; i < sum->count; i++)
+        lazy->open[sum->parts[i].choice] &= ~sum->parts[i].bytes;
+}
+
 /* Which of the clauses from `first` on can be broken, with all before them held? Lists
  * them in `ways`. */
 static uint32_t find_complete(struct explorer *x, struct level *level, uint32_t first)
@@ -547,6 +607,7 @@ static void choose_sum(struct explorer *x, struct level *level, const struct sum
         restrict_to_clause(level, &lazy->literals[clause_begin(lazy, clause)],
                            lazy->clause_ends[clause] - clause_begin(lazy, clause));
         drop_clauses(lazy, first);
+        close_parts(lazy, sum);
     }
     patch_wanted(x, level);
 }
@@ -582,12 +643,13 @@ static void watch(void *arg, uint64_t offset, size_t size, enum access access)
         if (choice == UINT32_MAX)
             continue;
         uint64_t bytes = bytes_of_access(line, offset, end);
-        uint64_t *written = &level->lazy.written[choice];
 
-        if (access == ACCESS_STORE)
-            *written |= bytes;
-        else
-            narrow(x, level, choice, bytes & ~*written);
+        if (access == ACCESS_STORE) {
+            level->lazy.written[choice] |= bytes;
+            level->lazy.open[choice] &= ~bytes;
+        } else if (bytes & level->lazy.open[choice]) {
+            narrow(x, level, choice, bytes & level->lazy.open[choice]);
+        }
     }
 }
 
@@ -599,20 +661,54 @@ static bool set_watch(struct explorer *x, watch_fn *function, unsigned number)
 
 /* ---- States ---------------------------------------------------------------------- */
 
+static uint64_t varying_bytes(const struct level *level, uint32_t choice)
+{
+    const struct content *first = content_of(level, choice, 0);
+    uint64_t varying = 0;
+
+    for (uint32_t i = 1; i < level->choices[choice].count; i++)
+        for (unsigned j = 0; j < LINE_SIZE; j++)
+            if (content_of(level, choice, i)->bytes[j] != first->bytes[j])
+                varying |= (uint64_t)1 << j;
+    return varying;
+}
+
+static void begin_states(struct level *level)
+{
+    struct lazy *lazy = &level->lazy;
+    uint32_t *capacity = &lazy->choice_capacity;
+    uint32_t count = level->choice_count;
+
+    lazy->alive = explorer_grow(lazy->alive, level->content_count,
+                                &lazy->alive_capacity, sizeof(*lazy->alive));
+    if (count > *capacity) {
+        uint32_t before = *capacity;
+
+        lazy->written =
+            explorer_grow(lazy->written, count, capacity, sizeof(*lazy->written));
+        *capacity = before;
+        lazy->varying =
+            explorer_grow(lazy->varying, count, capacity, sizeof(*lazy->varying));
+        *capacity = before;
+        lazy->open = explorer_grow(lazy->open, count, capacity, sizeof(*lazy->open));
+        *capacity = before;
+        lazy->wanted =
+            explorer_grow(lazy->wanted, count, capacity, sizeof(*lazy->wanted));
+    }
+    for (uint32_t i = 0; i < count; i++)
+        lazy->varying[i] = varying_bytes(level, i);
+    lazy->length = 0;
+}
+
 static void begin_state(struct level *level)
 {
     struct lazy *lazy = &level->lazy;
 
-    lazy->alive = explorer_grow(lazy->alive, level->content_count,
-                                &lazy->alive_capacity, sizeof(*lazy->alive));
-    lazy->written = explorer_grow(lazy->written, level->choice_count,
-                                  &lazy->written_capacity, sizeof(*lazy->written));
-    lazy->wanted = explorer_grow(lazy->wanted, level->choice_count,
-                                 &lazy->wanted_capacity, sizeof(*lazy->wanted));
-    for (uint32_t i = 0; i < level->content_count; i++)
-        lazy->alive[i] = true;
-    for (uint32_t i = 0; i < level->choice_count; i++)
+    memset(lazy->alive, true, level->content_count * sizeof(*lazy->alive));
+    for (uint32_t i = 0; i < level->choice_count; i++) {
         lazy->written[i] = 0;
+        lazy->open[i] = lazy->varying[i];
+    }
     lazy->depth = 0;
     drop_clauses(lazy, 0);
 }
@@ -691,7 +787,7 @@ bool lazy_visit(struct explorer *x, unsigned number)
     uint64_t budget = explorer_budget(x, &x->levels[number]);
     uint64_t guarded = number == RUN ? GUARDED : 1;
 
-    lazy->length = 0;
+    begin_states(&x->levels[number]);
     explorer_choose_all(x, &x->levels[number]);
     for (uint64_t i = 0; i < budget && !is_point_over(x); i++) {
         if (!visit_state(x, number, i < guarded))
@@ -707,8 +803,11 @@ void lazy_finish(struct lazy *lazy)
     free(lazy->alive);
     free(lazy->saved);
     free(lazy->written);
+    free(lazy->varying);
+    free(lazy->open);
     free(lazy->wanted);
     free(lazy->ways);
+    free(lazy->table);
     free(lazy->literals);
     free(lazy->clause_ends);
     free(lazy->cuts);

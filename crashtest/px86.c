@@ -80,7 +80,7 @@ static struct px86_line *line_at(struct px86 *px86, uint64_t at)
         struct px86_line *line = &px86->lines[px86->line_count++];
 
         *line = (struct px86_line){number * LINE_SIZE, PX86_NONE, PX86_NONE, {0}};
-        memcpy(line->floor, px86->image + line->at, LINE_SIZE);
+        trace_copy_line(line->floor, px86->image + line->at);
         px86->line_index[number] = px86->line_count;
     }
     return &px86->lines[px86->line_index[number] - 1];
@@ -363,7 +363,7 @@ void px86_compose(const struct px86 *px86, const struct px86_line *line,
     struct walk walk = walk_begin(px86, line);
     uint32_t last_group = 0;
 
-    memcpy(content, line->floor, LINE_SIZE);
+    trace_copy_line(content, line->floor);
     while (walk_next(&walk, &last_group))
         if (is_included(&walk, choice))
             put(content, walk.store);

@@ -79,11 +79,27 @@ static inline uint8_t trace_piece_at(uint64_t offset, size_t size)
     return piece;
 }
 
+/* memcpy() is hooked: these stay inline. */
+static inline uint64_t trace_load_word(const uint8_t *bytes)
+{
+    uint64_t word;
+
+    __builtin_memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
+static inline void trace_copy_line(uint8_t *to, const uint8_t *from)
+{
+    __builtin_memcpy(to, from, LINE_SIZE);
+}
+
 /* The bytes of a piece as a number, and back: no memcpy(), which is hooked. */
 static inline uint64_t trace_load_piece(const uint8_t *piece, uint8_t size)
 {
     uint64_t value = 0;
 
+    if (size == 8)
+        return trace_load_word(piece);
     for (uint8_t i = 0; i < size; i++)
         value |= (uint64_t)piece[i] << (8 * i);
     return value;
@@ -91,6 +107,10 @@ static inline uint64_t trace_load_piece(const uint8_t *piece, uint8_t size)
 
 static inline void trace_store_piece(uint8_t *piece, uint64_t value, uint8_t size)
 {
+    if (size == 8) {
+        __builtin_memcpy(piece, &value, sizeof(value));
+        return;
+    }
     for (uint8_t i = 0; i < size; i++)
         piece[i] = (uint8_t)(value >> (8 * i));
 }

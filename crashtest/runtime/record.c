@@ -29,7 +29,6 @@ static struct {
     ino_t inode;
     uint32_t threads;
     bool is_locked;
-    uint32_t alias_count;
     struct alias {
         const uint8_t *address;
         size_t size;
@@ -90,22 +89,22 @@ bool record_is_pm_file(int fd)
 
 void record_add_alias(void *address, size_t size, uint64_t offset)
 {
-    if (pm.alias_count < ALIASES_MAX)
-        pm.aliases[pm.alias_count++] = (struct alias){address, size, offset};
+    if (recorder.alias_count < ALIASES_MAX)
+        pm.aliases[recorder.alias_count++] = (struct alias){address, size, offset};
 }
 
 void record_remove_alias(const void *address, size_t size)
 {
     const uint8_t *start = address;
 
-    for (uint32_t i = pm.alias_count; i-- > 0;)
+    for (uint32_t i = recorder.alias_count; i-- > 0;)
         if (start <= pm.aliases[i].address && pm.aliases[i].address < start + size)
-            pm.aliases[i] = pm.aliases[--pm.alias_count];
+            pm.aliases[i] = pm.aliases[--recorder.alias_count];
 }
 
 void record_forget_aliases(void)
 {
-    pm.alias_count = 0;
+    recorder.alias_count = 0;
 }
 
 static bool clip(uint64_t start, uint64_t limit, size_t *size)
@@ -119,7 +118,7 @@ static bool clip(uint64_t start, uint64_t limit, size_t *size)
 
 static bool find_alias(const uint8_t *address, size_t *size, uint64_t *offset)
 {
-    for (uint32_t i = 0; i < pm.alias_count; i++) {
+    for (uint32_t i = 0; i < recorder.alias_count; i++) {
         const struct alias *alias = &pm.aliases[i];
         uint64_t start = (uint64_t)(address - alias->address);
 
@@ -138,7 +137,7 @@ bool record_find(const void *address, size_t *size, uint64_t *offset)
     *offset = (uint64_t)(start - recorder.base);
     if (clip(*offset, recorder.size, size))
         return true;
-    return pm.alias_count > 0 && find_alias(start, size, offset);
+    return recorder.alias_count > 0 && find_alias(start, size, offset);
 }
 
 /* ---- Events ---------------------------------------------------------------------- */
@@ -283,7 +282,7 @@ void record_load(const void *address, size_t size)
     count_hook();
     if (self.size > 0 && is_done())
         complete_pending();
-    if (recorder.on_access && !recorder.is_hashing)
+    if (recorder.on_access && !recorder.is_hashing && record_may_be_pm(address))
         tell(address, size, ACCESS_LOAD);
 }
 
@@ -306,7 +305,8 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
     uint64_t offset;
 
     record_settle();
-    if (!recorder.trace || !record_find(address, &size, &offset))
+    if (!recorder.trace || !record_may_be_pm(address) ||
+        !record_find(address, &size, &offset))
         return;
     if (recorder.on_access)
         tell(address, size, ACCESS_STORE);

@@ -33,6 +33,7 @@ struct recorder {
     access_fn *on_access; /* NULL: nobody asks */
     void *on_access_arg;
     bool is_hashing; /* what is loaded was told of as a whole */
+    uint32_t alias_count;
 
     uint64_t
         unseen; /* words that no hook has seen; found where they are caught up with */
@@ -61,6 +62,13 @@ void record_remove_alias(const void *address, size_t size);
 void record_forget_aliases(void);
 
 /* ---- For hooks ------------------------------------------------------------------- */
+
+/* False: surely not. */
+static inline bool record_may_be_pm(const void *address)
+{
+    return (uintptr_t)address - (uintptr_t)recorder.base < recorder.size ||
+           recorder.alias_count > 0;
+}
 
 /* Where PM lies: its offset, and how much of `size` is PM; false: nothing. */
 bool record_find(const void *address, size_t *size, uint64_t *offset);

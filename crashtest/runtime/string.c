@@ -31,6 +31,35 @@ HOOK int strncmp(const char *a, const char *b, size_t size);
 HOOK void *memchr(const void *bytes, int byte, size_t size);
 HOOK char *strchr(const char *text, int byte);
 
+typedef uint16_t __attribute__((may_alias, aligned(1))) any_u16;
+typedef uint32_t __attribute__((may_alias, aligned(1))) any_u32;
+typedef uint64_t __attribute__((may_alias, aligned(1))) any_u64;
+
+/* Both ends at once, which overlap: all is loaded before anything is stored. */
+#define COPY_ENDS(type, to, from, size)                                                \
+    do {                                                                               \
+        type head = *(const type *)(from);                                             \
+        type tail = *(const type *)((from) + (size) - sizeof(type));                   \
+        *(type *)(to) = head;                                                          \
+        *(type *)((to) + (size) - sizeof(type)) = tail;                                \
+    } while (0)
+
+/* False: it is too large. */
+static bool copy_small(unsigned char *to, const unsigned char *from, size_t size)
+{
+    if (size > 16)
+        return false;
+    if (size >= 8)
+        COPY_ENDS(any_u64, to, from, size);
+    else if (size >= 4)
+        COPY_ENDS(any_u32, to, from, size);
+    else if (size >= 2)
+        COPY_ENDS(any_u16, to, from, size);
+    else if (size == 1)
+        *to = *from;
+    return true;
+}
+
 static void copy_forward(void *dst, const void *src, size_t size)
 {
     __asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(size) : : "memory");
@@ -61,7 +90,9 @@ static void move(void *dst, const void *src, size_t size, const void *pc)
     load(src, size);
     if (recorder.trace)
         record_store(dst, size, TRACE_STORE, false, pc);
-    if ((uintptr_t)dst - (uintptr_t)src < size)
+    if (copy_small(dst, src, size))
+        ;
+    else if ((uintptr_t)dst - (uintptr_t)src < size)
         copy_backward(dst, src, size);
     else
         copy_forward(dst, src, size);
@@ -180,8 +211,6 @@ size_t strlen(const char *text)
 {
     return strnlen(text, SIZE_MAX);
 }
-
-typedef uint64_t __attribute__((may_alias, aligned(1))) any_u64;
 
 int memcmp(const void *a, const void *b, size_t size)
 {
