@@ -8,6 +8,8 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 #define THREADS 4
@@ -58,6 +60,52 @@ static int write_somewhere(struct worker *worker, const char *path)
     return put < 0 ? -1 : 0;
 }
 
+/* Gives, punches or zeroes. */
+static int allocate_somewhere(struct worker *worker, const char *path)
+{
+    static const int modes[] = {0, FALLOC_FL_KEEP_SIZE,
+                                FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                FALLOC_FL_ZERO_RANGE};
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        return -1;
+    int rc = fallocate(fd, modes[draw(worker, 4)], draw(worker, 200000),
+                       1 + draw(worker, 100000));
+    int error = errno;
+    close(fd);
+    errno = error;
+    return rc;
+}
+
+static int copy_somewhere(struct worker *worker, const char *from, const char *to)
+{
+    loff_t from_offset = draw(worker, 100000), to_offset = draw(worker, 200000);
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int out = open(to, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    ssize_t copied =
+        copy_file_range(in, &from_offset, out, &to_offset, draw(worker, 50000), 0);
+    int error = errno;
+
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
+    errno = error == EBADF ? ENOENT : error;
+    return copied < 0 ? -1 : 0;
+}
+
+static int change_attribute(struct worker *worker, const char *path)
+{
+    static const char value[5000];
+    char name[16];
+
+    snprintf(name, sizeof(name), "trusted.%u", draw(worker, 3));
+    if (draw(worker, 3) == 0)
+        return lremovexattr(path, name);
+    return lsetxattr(path, name, value, draw(worker, sizeof(value)), 0);
+}
+
 static int list(const char *path)
 {
     DIR *dir = opendir(path);
@@ -80,7 +128,7 @@ static int call_something(struct worker *worker)
 
     choose_path(worker, a);
     choose_path(worker, b);
-    switch (draw(worker, 12)) {
+    switch (draw(worker, 16)) {
     case 0:
         return mkdir(a, 0755);
     case 1:
@@ -103,6 +151,13 @@ static int call_something(struct worker *worker)
         return list(a);
     case 10:
         return lstat(a, &status);
+    case 11:
+    case 12:
+        return allocate_somewhere(worker, a);
+    case 13:
+        return copy_somewhere(worker, a, b);
+    case 14:
+        return change_attribute(worker, a);
     default:
         return write_somewhere(worker, a);
     }
@@ -110,8 +165,8 @@ static int call_something(struct worker *worker)
 
 static bool is_expected(int errnum)
 {
-    static const int expected[] = {ENOENT, EEXIST, ENOTDIR, EISDIR, ENOTEMPTY,
-                                   EINVAL, ENOSPC, EPERM,   ELOOP,  EMLINK};
+    static const int expected[] = {ENOENT, EEXIST, ENOTDIR, EISDIR, ENOTEMPTY, EINVAL,
+                                   ENOSPC, EPERM,  ELOOP,   EMLINK, ENODATA};
 
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         if (errnum == expected[i])
@@ -215,6 +270,144 @@ static void all_blocks_come_back_when_the_tree_is_removed(void **state)
     assert_said(f, ": 0 files, 1 directories, 0 symbolic links");
 }
 
+/* ---- One file, as on tmpfs ------------------------------------------------------- */
+
+#define FILE_MAX 300000u
+#define STEPS 3000
+
+/* The same file here and on tmpfs, and a mapping of it here. */
+struct pair {
+    struct worker worker;
+    int here, there;
+    char *map;
+};
+
+static void write_both(struct pair *pair, off_t offset, size_t size)
+{
+    static char content[FILE_MAX];
+
+    fill_pattern(content, size, draw(&pair->worker, 1000));
+    assert_int_equal(pwrite(pair->here, content, size, offset), size);
+    assert_int_equal(pwrite(pair->there, content, size, offset), size);
+}
+
+static void store_both(struct pair *pair, off_t offset, size_t size)
+{
+    struct stat status;
+    char content[5000];
+
+    assert_success(fstat(pair->there, &status));
+    if (offset + (off_t)size > status.st_size)
+        return;
+    fill_pattern(content, size, draw(&pair->worker, 1000));
+    memcpy(pair->map + offset, content, size);
+    assert_int_equal(pwrite(pair->there, content, size, offset), size);
+}
+
+static void zero_both(struct pair *pair, off_t offset, size_t size)
+{
+    static const char zeros[FILE_MAX];
+
+    assert_success(fallocate(pair->here, FALLOC_FL_ZERO_RANGE, offset, (off_t)size));
+    assert_int_equal(pwrite(pair->there, zeros, size, offset), size);
+}
+
+static void allocate_both(struct pair *pair, int mode, off_t offset, size_t size)
+{
+    assert_success(fallocate(pair->here, mode, offset, (off_t)size));
+    assert_success(fallocate(pair->there, mode, offset, (off_t)size));
+}
+
+/* Whole copies, however short each call is. */
+static void copy_inside(int fd, off_t from, off_t to, size_t size)
+{
+    while (size > 0) {
+        ssize_t copied = copy_file_range(fd, &from, fd, &to, size, 0);
+
+        assert_success(copied);
+        if (copied == 0)
+            break;
+        size -= (size_t)copied;
+    }
+}
+
+static void copy_both(struct pair *pair, off_t from, off_t to, size_t size)
+{
+    if (from < to ? to - from < (off_t)size : from - to < (off_t)size)
+        return;
+    copy_inside(pair->here, from, to, size);
+    copy_inside(pair->there, from, to, size);
+}
+
+static void change_both(struct pair *pair)
+{
+    struct worker *worker = &pair->worker;
+    off_t offset = draw(worker, FILE_MAX / 2), other = draw(worker, FILE_MAX / 2);
+    size_t size = 1 + draw(worker, draw(worker, 2) ? 5000 : FILE_MAX / 2);
+
+    switch (draw(worker, 8)) {
+    case 0:
+        assert_success(ftruncate(pair->here, other));
+        assert_success(ftruncate(pair->there, other));
+        break;
+    case 1:
+        allocate_both(pair, 0, offset, size);
+        break;
+    case 2:
+        allocate_both(pair, FALLOC_FL_KEEP_SIZE, offset, size);
+        break;
+    case 3:
+        allocate_both(pair, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size);
+        break;
+    case 4:
+        zero_both(pair, offset, size);
+        break;
+    case 5:
+        copy_both(pair, offset, other, size);
+        break;
+    case 6:
+        store_both(pair, offset, size % 5000);
+        break;
+    default:
+        write_both(pair, offset, size);
+    }
+}
+
+static void assert_same(const struct pair *pair)
+{
+    static char here[FILE_MAX], there[FILE_MAX];
+    ssize_t size = pread(pair->there, there, sizeof(there), 0);
+
+    assert_int_equal(pread(pair->here, here, sizeof(here), 0), size);
+    assert_memory_equal(here, there, (size_t)size);
+}
+
+static void random_changes_of_a_file_leave_what_they_leave_on_tmpfs(void **state)
+{
+    struct mount_fixture *f = *state;
+    struct pair pair = {.worker.random = SEED};
+
+    pair.here = open(in_mount(f, "file"), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    pair.there = open(in_dir(f, "file"), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    pair.map = mmap(NULL, FILE_MAX, PROT_READ | PROT_WRITE, MAP_SHARED, pair.here, 0);
+    assert_ptr_not_equal(pair.map, MAP_FAILED);
+    for (int i = 0; i < STEPS; i++) {
+        change_both(&pair);
+        if (i % 10 == 0)
+            assert_same(&pair);
+    }
+    munmap(pair.map, FILE_MAX);
+    close(pair.here);
+    unmount_fs(f);
+    assert_consistent(f);
+    mount_fs(f, NULL);
+    pair.here = open(in_mount(f, "file"), O_RDWR | O_CLOEXEC);
+    assert_success(pair.here);
+    assert_same(&pair);
+    close(pair.here);
+    close(pair.there);
+}
+
 static int setup_small(void **state)
 {
     if (setup_empty(state) != 0)
@@ -236,6 +429,7 @@ int main(void)
         test_small(random_calls_leave_a_consistent_filesystem),
         test_small(random_calls_and_kills_leave_a_consistent_filesystem),
         test_small(all_blocks_come_back_when_the_tree_is_removed),
+        test_mounted(random_changes_of_a_file_leave_what_they_leave_on_tmpfs),
     };
 
     skip_without_fuse();
