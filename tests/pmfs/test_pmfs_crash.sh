@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Usage: test_pmfs_crash.sh CRASHTEST
+# Power failures and kills in calls of pmfs: recovery must lead to the tree before the call or
+# after it, and fsck must find nothing in it. MINL2R_TEST_LONG=ON: all that the command knows.
+set -eu
+crashtest=$1
+
+explore() { # OPTION ...
+    printf '%s\n' "crashtest pmfs $*"
+    "$crashtest" pmfs --budget 256 "$@" 2>/dev/null | tee "$report"
+    grep -q 'pmfs: passed; [1-9]' "$report"
+}
+
+explore_exactly() { # OPTION ...
+    explore "$@"
+    grep -q 'coverage: exact' "$report"
+}
+
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+
+if [ "${MINL2R_TEST_LONG:-OFF}" = ON ]; then
+    explore_exactly --setting ace --length 2 --nested 8
+    explore_exactly --setting extra --nested 8
+    explore --setting lanes --nested 8
+    explore --setting metadata --long --no-kill --nested 0
+    explore --random 4096 --nested 4
+    exit
+fi
+
+explore_exactly --setting ace --length 1 --nested 4
+explore_exactly --setting extra --no-kill --nested 0
+explore --setting extra --operation write-long --no-kill --nested 0
+explore --setting lanes --no-kill --nested 0 --operation creat-foo --operation unlink-foo \
+    --operation rename-foo-A/foo --operation extend-foo --operation overwrite-block-A/bar \
+    --operation chmod-foo --operation clear-A/bar
+explore --random 256 --no-kill --nested 0
