@@ -2,6 +2,7 @@
 #include "crashtest/runtime/record.h"
 
 #include <string.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
 
 #include "include/crashtest.h"
@@ -10,13 +11,14 @@ struct recorder recorder = {.hooks_left = UINT64_MAX, .compare = true};
 
 #define DEPTH_MAX 256
 
+__thread size_t record_pending_size;
+
 static __thread struct {
     uint32_t id;
     uint32_t pretended_id; /* 0: none */
     uint32_t depth;
     const void *callers[DEPTH_MAX]; /* the innermost ones, as a ring */
-    const uint8_t *address;         /* of the pending store; size 0: none */
-    size_t size;
+    const uint8_t *address;         /* of the pending store */
     uint8_t kind;
     bool joined;
     uintptr_t frames[TRACE_FRAMES];
@@ -52,15 +54,19 @@ static bool is_same(const uint8_t *a, const uint8_t *b, size_t size)
     return true;
 }
 
-static void lock(void)
+static bool lock(void)
 {
+    if (__libc_single_threaded)
+        return false;
     while (__atomic_test_and_set(&pm.is_locked, __ATOMIC_ACQUIRE))
         __builtin_ia32_pause();
+    return true;
 }
 
-static void unlock(void)
+static void unlock(bool locked)
 {
-    __atomic_clear(&pm.is_locked, __ATOMIC_RELEASE);
+    if (locked)
+        __atomic_clear(&pm.is_locked, __ATOMIC_RELEASE);
 }
 
 /* ---- Where PM is ----------------------------------------------------------------- */
@@ -200,51 +206,61 @@ static struct trace_event *add(enum trace_kind kind,
     return event;
 }
 
-static void add_piece(struct trace_event like, enum trace_kind kind)
+/* A store that is being cut into pieces. */
+struct store {
+    const uintptr_t *frames;
+    uint32_t group;
+    bool joined, unseen;
+};
+
+static void add_piece(const struct store *store, uint64_t at, uint8_t size,
+                      enum trace_kind kind)
 {
-    const uint8_t *memory = recorder.base + like.at;
-    uint8_t *shadow = recorder.shadow + like.at;
-    uint64_t before = trace_load_piece(shadow, like.size);
-    uint64_t after = trace_load_piece(memory, like.size);
+    uint8_t *shadow = recorder.shadow + at;
+    uint64_t before = trace_load_piece(shadow, size);
+    uint64_t after = trace_load_piece(recorder.base + at, size);
 
     if (before == after && kind == TRACE_STORE)
         return; /* without effect in the cache, whatever was stored before */
-    struct trace_event *event = add(kind, like.frames);
+    struct trace_event *event = add(kind, store->frames);
 
-    event->at = like.at;
-    event->size = like.size;
-    event->group = like.group;
-    event->joined = like.joined;
-    event->unseen = like.unseen;
+    event->at = at;
+    event->size = size;
+    event->group = store->group;
+    event->joined = store->joined;
+    event->unseen = store->unseen;
     event->before = before;
     event->after = after;
-    trace_store_piece(shadow, after, like.size);
+    trace_store_piece(shadow, after, size);
 }
 
-static void add_pieces(struct trace_event like, size_t size, enum trace_kind kind)
+static void add_pieces(const struct store *store, uint64_t at, size_t size,
+                       enum trace_kind kind)
 {
-    like.group = recorder.trace->groups++;
     while (size > 0) {
-        like.size = trace_piece_at(like.at, size);
-        add_piece(like, kind);
-        like.at += like.size;
-        size -= like.size;
+        uint8_t piece = trace_piece_at(at, size);
+
+        add_piece(store, at, piece, kind);
+        at += piece;
+        size -= piece;
     }
 }
 
 static void complete_pending(void)
 {
-    struct trace_event like = {.joined = self.joined};
-    size_t size = self.size;
+    size_t size = record_pending_size;
+    uint64_t offset;
 
-    self.size = 0;
-    if (recorder.trace && record_find(self.address, &size, &like.at)) {
-        lock();
-        for (uint32_t i = 0; i < TRACE_FRAMES; i++)
-            like.frames[i] = self.frames[i];
-        add_pieces(like, size, self.kind);
-        unlock();
-    }
+    record_pending_size = 0;
+    if (!recorder.trace || !record_find(self.address, &size, &offset))
+        return;
+    bool locked = lock();
+    const struct store store = {.frames = self.frames,
+                                .group = recorder.trace->groups++,
+                                .joined = self.joined};
+
+    add_pieces(&store, offset, size, self.kind);
+    unlock(locked);
 }
 
 static void count_hook(void)
@@ -256,13 +272,13 @@ static void count_hook(void)
 void record_settle(void)
 {
     count_hook();
-    if (self.size > 0)
+    if (record_pending_size > 0)
         complete_pending();
 }
 
 static bool is_done(void)
 {
-    size_t size = self.size;
+    size_t size = record_pending_size;
     uint64_t offset;
 
     return !recorder.trace || !record_find(self.address, &size, &offset) ||
@@ -277,10 +293,10 @@ static void tell(const void *address, size_t size, enum access access)
         recorder.on_access(recorder.on_access_arg, offset, size, access);
 }
 
-void record_load(const void *address, size_t size)
+void record_load_slowly(const void *address, size_t size)
 {
     count_hook();
-    if (self.size > 0 && is_done())
+    if (record_pending_size > 0 && is_done())
         complete_pending();
     if (recorder.on_access && !recorder.is_hashing && record_may_be_pm(address))
         tell(address, size, ACCESS_LOAD);
@@ -311,7 +327,7 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
     if (recorder.on_access)
         tell(address, size, ACCESS_STORE);
     self.address = address;
-    self.size = size;
+    record_pending_size = size;
     self.kind = (uint8_t)kind;
     self.joined = joined;
     note_frames(self.frames, pc);
@@ -320,18 +336,19 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
 /* ---- What the hooks do not see --------------------------------------------------- */
 
 /* Words of a line that differ, in no order. */
-static void catch_up_line(uint64_t at, const void *pc)
+static void catch_up_line(uint64_t line, const void *pc)
 {
-    struct trace_event like = {.unseen = true, .group = recorder.trace->groups++};
+    uintptr_t frames[TRACE_FRAMES];
+    const struct store store = {
+        .frames = frames, .group = recorder.trace->groups++, .unseen = true};
 
-    note_frames(like.frames, pc);
-    for (like.at = at; like.at < at + LINE_SIZE; like.at += 8) {
-        if (is_same(recorder.base + like.at, recorder.shadow + like.at, 8))
+    note_frames(frames, pc);
+    for (uint64_t at = line; at < line + LINE_SIZE; at += 8) {
+        if (is_same(recorder.base + at, recorder.shadow + at, 8))
             continue;
         if (recorder.unseen++ == 0)
-            recorder.unseen_at = like.at;
-        like.size = 8;
-        add_piece(like, TRACE_STORE);
+            recorder.unseen_at = at;
+        add_piece(&store, at, 8, TRACE_STORE);
     }
 }
 
@@ -366,12 +383,13 @@ void record_flush(const void *address, size_t size, enum trace_kind kind,
 
     note_frames(frames, pc);
     offset &= ~(uint64_t)(LINE_SIZE - 1);
-    lock();
+    bool locked = lock();
+
     if (recorder.catch_up)
         catch_up(offset, end, pc);
     for (; offset < end; offset += LINE_SIZE)
         add(kind, frames)->at = offset;
-    unlock();
+    unlock(locked);
 }
 
 static void add_fence(const void *pc, bool locks)
@@ -381,12 +399,13 @@ static void add_fence(const void *pc, bool locks)
     record_settle();
     if (!recorder.trace)
         return;
-    lock();
+    bool locked = lock();
+
     if (recorder.catch_up)
         catch_up_all(pc);
     note_frames(frames, pc);
     add(TRACE_FENCE, frames)->locks = locks;
-    unlock();
+    unlock(locked);
 }
 
 void record_fence(const void *pc)
@@ -399,9 +418,10 @@ void record_look_for_unseen(void)
     record_settle();
     if (!recorder.trace)
         return;
-    lock();
+    bool locked = lock();
+
     catch_up_all(CALLER);
-    unlock();
+    unlock(locked);
 }
 
 void record_lock(const void *pc)
@@ -422,15 +442,16 @@ void record_mark(enum trace_kind kind, uint64_t operation)
         record_settle();
     if (!recorder.trace)
         return;
-    lock();
+    bool locked = lock();
+
     note_frames(frames, CALLER);
     add(kind, frames)->at = operation;
-    unlock();
+    unlock(locked);
 }
 
 void record_start(struct trace *trace)
 {
-    self.size = 0;
+    record_pending_size = 0;
     recorder.unseen = 0;
     recorder.is_hashing = false;
     recorder.trace = trace;
@@ -438,7 +459,7 @@ void record_start(struct trace *trace)
 
 void record_stop(void)
 {
-    if (self.size > 0)
+    if (record_pending_size > 0)
         complete_pending();
     recorder.trace = NULL;
 }

@@ -78,7 +78,18 @@ void record_settle(void);
 
 /* The caller is about to load: in the copy of a struct, the hook of the store comes
  * before that of the load, and the store after both. */
-void record_load(const void *address, size_t size);
+void record_load_slowly(const void *address, size_t size);
+
+extern __thread size_t record_pending_size; /* of the pending store; 0: there is none */
+
+/* Most loads are of no interest. */
+static inline void record_load(const void *address, size_t size)
+{
+    if (record_pending_size == 0 && !recorder.on_access && recorder.hooks_left > 1)
+        recorder.hooks_left--;
+    else
+        record_load_slowly(address, size);
+}
 
 /* The caller is about to store. */
 void record_store(const void *address, size_t size, enum trace_kind kind, bool joined,
