@@ -169,12 +169,17 @@ static bool fits(const struct setting *setting, const struct operation *operatio
     return !setting->is_full || operation->flags & OPERATION_FITS_FULL;
 }
 
-/* Long rows are of core operations, unless others are asked for. */
+/* Rows of three, and what runs at pauses of others, are of core operations only, unless
+ * others are asked for, or time does not matter. */
 static bool is_wanted(const struct plan *plan, const struct script *script,
-                      const struct operation *operation, uint32_t length)
+                      uint32_t step)
 {
+    const struct operation *operation = script->steps[step];
+    bool is_one_of_many =
+        script->step_count == 3 || (script->is_nested && step > 0 && !plan->is_long);
+
     return is_named(plan, operation) && fits(script->setting, operation) &&
-           (length < 3 || plan->operation_count > 0 ||
+           (!is_one_of_many || plan->operation_count > 0 ||
             operation->flags & OPERATION_IS_CORE);
 }
 
@@ -187,7 +192,7 @@ static bool choose_steps(const struct plan *plan, struct script *script,
         number /= library_operation_count;
     }
     for (uint32_t i = 0; i < script->step_count; i++)
-        if (!is_wanted(plan, script, script->steps[i], script->step_count))
+        if (!is_wanted(plan, script, i))
             return false;
     return true;
 }

@@ -138,21 +138,17 @@ static uint64_t find_difference(const struct trial *t, uint32_t set)
 
 static bool is_old_or_new(struct trial *t)
 {
-    uint32_t open = t->expected.running;
-    uint64_t differs = 0;
+    uint32_t open = t->expected.running, some = 0;
+    uint64_t differs;
 
-    for (uint32_t some = open;; some = (some - 1) & open) {
-        uint64_t where = find_difference(t, t->expected.returned | some);
-
-        if (where == 0) {
+    do { /* the fewest first: what is early is no operation */
+        differs = find_difference(t, t->expected.returned | some);
+        if (differs == 0) {
             t->shown = t->expected.returned | some;
             return true;
         }
-        if (differs == 0)
-            differs = where;
-        if (some == 0)
-            break;
-    }
+        some = (some - open) & open;
+    } while (some != 0);
     crashtest_fail("%s: at 0x%llx it differs from what has to be there",
                    open == 0 ? "what had returned is not there, or not only that"
                              : "neither old nor new",

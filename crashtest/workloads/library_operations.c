@@ -881,7 +881,8 @@ static int abort_all_kinds(struct minl2r_pool *pool, const struct side *side)
     TRY(minl2r_tx_begin(pool, &tx));
     TRY(write_new_block(tx, &side->slots[1], 0, LIBRARY_BLOCK_SIZE));
     TRY(minl2r_tx_alloc(tx, 2, &run, NULL));
-    store_new(pool_at(pool, run), 700);
+    store_new(pool_at(pool, run), 8);
+    store_new(pool_at(pool, run + 700), 16);
     TRY(minl2r_tx_snapshot(tx, side->area, 200, NULL));
     store_new(side->area, 200);
     TRY(minl2r_tx_free(tx, *find_run(side), 2));
