@@ -725,7 +725,7 @@ static void trees_are_deeper_than_paths_are_long(void **state)
 
 static void positions_in_a_directory_stay_valid(void **state)
 {
-    static long positions[NAMES + 2];
+    static long positions[NAMES + 3]; /* the end, too */
     static char names[NAMES + 2][256];
     struct mount_fixture *f = *state;
     const struct dirent *entry;
