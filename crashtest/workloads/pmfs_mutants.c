@@ -154,7 +154,7 @@ static struct {
     const struct pmfs_mutant *chosen;
     enum pmfs_phase phase;
     enum bug bug;             /* now */
-    struct minl2r_pool *pool; /* of the last transaction */
+    struct minl2r_pool *pool; /* of the last mount or transaction */
 
     /* Changes that come after their transaction. */
     struct late {
@@ -600,6 +600,8 @@ int __wrap_table_attach(struct pmfs *fs)
 int __wrap_fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *options,
                      struct pmfs **fs)
 {
+    state.pool = pool;
+
     int rc = __real_fs_attach(pool, options, fs);
 
     if (rc < 0 || state.bug != MOUNTED_FOR_EVER)
