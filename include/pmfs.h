@@ -195,7 +195,8 @@ struct pmfs_repair_summary {
  * freed, and inodes without a name get one in /lost+found. What hangs on names that
  * cannot be read is left as long as these cannot. `ask` may be NULL: repair all.
  *
- * Cost:    a check of everything for each round of repairs: one to three.
+ * Cost:    a check of everything, and another for each round of repairs: one to three.
+ *          What is consistent is not written to.
  * Crash:   each repair is one transaction (blocks are freed 512 at a time): run it
  *          again.
  * Returns: 0 if it is consistent now, -EUCLEAN if something is left, else why it could

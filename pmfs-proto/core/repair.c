@@ -526,9 +526,17 @@ int repair_pool(struct minl2r_pool *pool, pmfs_repair_fn *ask, void *arg,
 int pmfs_repair(const char *path, pmfs_repair_fn *ask, void *arg,
                 struct pmfs_repair_summary *summary)
 {
+    struct pmfs_repair_summary without = {0};
     struct minl2r_pool *pool;
-    int rc = minl2r_pool_open(path, PMFS_LAYOUT, NULL, &pool);
+    int rc = pmfs_fsck(path, NULL, NULL, &without.fsck);
 
+    /* Opening it to write does write: what is clean is not touched. */
+    if (rc != -EUCLEAN) {
+        if (summary)
+            *summary = without;
+        return rc;
+    }
+    rc = minl2r_pool_open(path, PMFS_LAYOUT, NULL, &pool);
     if (rc < 0)
         return fs_error(-rc, "%s", minl2r_errormsg());
     rc = repair_pool(pool, ask, arg, summary);

@@ -53,8 +53,7 @@ static void assert_repaired(struct fixture *f, const char *how)
     fixture_mount(f);
 }
 
-/* Of the blocks and their bitmaps: opening a pool may settle its lanes. */
-static uint64_t checksum_of(struct fixture *f)
+static uint64_t checksum(struct fixture *f, bool lanes_too)
 {
     static uint8_t bytes[16 * MIB];
     int fd = open(f->path, O_RDONLY | O_CLOEXEC);
@@ -63,10 +62,16 @@ static uint64_t checksum_of(struct fixture *f)
     assert_true(fd >= 0);
     assert_int_equal(read(fd, bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
     close(fd);
-    uint64_t start = ((const struct pm_super *)(const void *)bytes)->zones_offset;
-    for (uint64_t i = start; i < sizeof(bytes); i++)
+    const struct pm_super *super = (const void *)bytes;
+    for (uint64_t i = lanes_too ? 0 : super->zones_offset; i < sizeof(bytes); i++)
         sum = (sum ^ bytes[i]) * 1099511628211U;
     return sum;
+}
+
+/* Of the blocks and their bitmaps: opening a pool may settle its lanes. */
+static uint64_t checksum_of(struct fixture *f)
+{
+    return checksum(f, false);
 }
 
 /* Repair must say that it leaves something, and why. */
@@ -89,11 +94,11 @@ static void a_sound_filesystem_is_left_as_it_is(void **state)
 
     make_tree(f);
     fixture_unmount(f);
-    uint64_t before = checksum_of(f);
+    uint64_t before = checksum(f, true);
     assert_ok(pmfs_repair(f->path, NULL, NULL, &summary));
     assert_int_equal(summary.repaired, 0);
     assert_int_equal(summary.fsck.directories, 3);
-    assert_true(checksum_of(f) == before);
+    assert_true(checksum(f, true) == before);
 }
 
 static void a_wrong_link_count_is_set_right(void **state)
