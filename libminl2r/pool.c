@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -11,31 +12,49 @@
 
 /* ---- Forks ----------------------------------------------------------------------- */
 
-uint64_t fork_count_now;
+/*
+ * In a page that the kernel wipes in every child: those of clone(2) and _Fork(3) run no
+ * handlers. 0: no pool was opened in this process.
+ */
+static uint64_t without_page;
+uint64_t *fork_count_now = &without_page;
 
-static void count_fork(void)
+static void forget_count(void)
 {
-    fork_count_now++;
+    *fork_count_now = 0;
 }
 
 static void watch_forks(void)
 {
-    pthread_atfork(NULL, NULL, count_fork);
+    void *page = mmap(NULL, sizeof(*fork_count_now), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page != MAP_FAILED) {
+        madvise(page, sizeof(*fork_count_now), MADV_WIPEONFORK);
+        fork_count_now = page;
+    }
+    pthread_atfork(NULL, NULL, forget_count); /* where the kernel does not know how */
 }
 
 uint64_t fork_count(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static uint64_t last;
+    uint64_t none = 0;
 
     pthread_once(&once, watch_forks);
-    return fork_count_now;
+    if (__atomic_load_n(fork_count_now, __ATOMIC_RELAXED) == 0)
+        __atomic_compare_exchange_n(fork_count_now, &none,
+                                    __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED),
+                                    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return __atomic_load_n(fork_count_now, __ATOMIC_RELAXED);
 }
 
 /* ---- Usable or not --------------------------------------------------------------- */
 
 int pool_not_forked(const struct minl2r_pool *pool)
 {
-    if (pool->fork_count == fork_count_now)
+    if (pool->fork_count == *fork_count_now)
         return 0;
     return error_set(EPERM,
                      "the pool was opened before fork(): only the parent may use it");

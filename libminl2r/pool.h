@@ -220,18 +220,18 @@ void pool_file_unlock(int fd);
 /* Closes what pool_file_create() made and removes the file (not a device). */
 void pool_file_discard(const char *path, struct pm *pm, int fd);
 
-/* How often this process was forked off since the library was loaded. */
+/* Another number in each process that was forked off since a pool was opened; not 0. */
 uint64_t fork_count(void);
 
 /* 0, or -EPERM in a process that was forked off after `pool` was opened. */
 int pool_not_forked(const struct minl2r_pool *pool);
 
 /* As fork_count(), once a pool was opened. */
-extern uint64_t fork_count_now;
+extern uint64_t *fork_count_now;
 
 static inline bool pool_is_usable(const struct minl2r_pool *pool)
 {
-    return pool->fork_count == fork_count_now &&
+    return pool->fork_count == *fork_count_now &&
            !__atomic_load_n(&pool->poisoned, __ATOMIC_RELAXED);
 }
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define POOL_SIZE ((uint64_t)4 << 20)
@@ -70,9 +71,14 @@ static int status_of(pid_t child)
     return WEXITSTATUS(status);
 }
 
-static void every_call_of_a_child_is_eperm_but_close(void **state)
+/* As fork(2), but runs no handlers. */
+static pid_t clone_quietly(void)
 {
-    struct fixture *f = *state;
+    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+static void expect_child_refused(struct fixture *f, pid_t (*make_child)(void))
+{
     struct forked forked;
 
     fixture_create(f, POOL_SIZE, NULL);
@@ -80,7 +86,7 @@ static void every_call_of_a_child_is_eperm_but_close(void **state)
     forked.words = minl2r_root(f->pool, BLOCK);
     forked.own = make_blocks(f->pool, 1, 1);
     forked.tx = begin(f->pool);
-    pid_t child = fork();
+    pid_t child = make_child();
 
     if (child == 0) {
         int allowed = first_call_allowed(&forked);
@@ -91,6 +97,16 @@ static void every_call_of_a_child_is_eperm_but_close(void **state)
     assert_ok(minl2r_tx_write(forked.tx, forked.words, "parent's", 8));
     assert_ok(minl2r_tx_commit(forked.tx));
     assert_memory_equal(forked.words, "parent's", 8);
+}
+
+static void every_call_of_a_child_is_eperm_but_close(void **state)
+{
+    expect_child_refused(*state, fork);
+}
+
+static void every_call_of_a_child_of_clone_is_eperm_but_close(void **state)
+{
+    expect_child_refused(*state, clone_quietly);
 }
 
 /* ---- Kill ------------------------------------------------------------------------ */
@@ -261,6 +277,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         test(every_call_of_a_child_is_eperm_but_close),
+        test(every_call_of_a_child_of_clone_is_eperm_but_close),
         test(killed_process_leaves_all_it_acknowledged_and_nothing_half_done),
     };
 
