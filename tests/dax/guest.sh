@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The guest's init: brings persistent memory up and runs the phase that the kernel's command
-# line names. Each check ends as one line, "ok NAME" or "not ok NAME", which the host counts.
+# The guest's init: brings persistent memory up and runs the phase that the kernel's
+# command line names. Each check ends as one line, "ok NAME" or "not ok NAME", which the
+# host counts.
 export PATH=/bin:/usr/bin:/sbin:/usr/sbin
 /bin/busybox --install -s /bin
 mount -t proc proc /proc
@@ -19,7 +20,14 @@ check() { # NAME COMMAND ...
     else
         echo "not ok $name"
         sed 's/^/# /' /tmp/output | tail -n 40
+        return 1
     fi
+}
+
+end_phase() {
+    echo "end of phase $phase"
+    poweroff -f
+    sleep 60
 }
 
 fails() { # WORDS COMMAND ...: does it fail, and say these words?
@@ -31,7 +39,7 @@ fails() { # WORDS COMMAND ...: does it fail, and say these words?
 }
 
 medium_is() { # MEDIUM POOL
-    /bin/minl2r info --json "$2" | tee /dev/stderr | grep -q "\"medium\":[[:space:]]*\"$1\""
+    minl2r info --json "$2" | tee /dev/stderr | grep -q "\"medium\":[[:space:]]*\"$1\""
 }
 
 # ---- Memory ----------------------------------------------------------------------
@@ -67,18 +75,19 @@ put_tests_on_dax() {
 # ---- Checks ------------------------------------------------------------------------
 
 files_on_dax_need_no_msync() { # MEDIUM
-    /bin/minl2r create --size 8M --require "$1" /dax/pool && medium_is "$1" /dax/pool &&
-        /bin/minl2r check /dax/pool && rm /dax/pool
+    minl2r create --size 8M --require "$1" /dax/pool && medium_is "$1" /dax/pool &&
+        minl2r check /dax/pool && rm /dax/pool
 }
 
 files_in_memory_are_emulated() {
-    /bin/minl2r create --size 8M /tmp/pool && medium_is emulated /tmp/pool && rm /tmp/pool
+    minl2r create --size 8M /tmp/pool && medium_is emulated /tmp/pool && rm /tmp/pool
 }
 
 files_without_dax_need_msync() {
     mkdir -p /plain && mount -t ext4 -o dax=never /dev/pmem2 /plain &&
-        /bin/minl2r create --size 8M /plain/pool && medium_is file /plain/pool &&
-        fails 'medium "dax" is required' /bin/minl2r create --size 8M --require dax /plain/other
+        minl2r create --size 8M /plain/pool && medium_is file /plain/pool &&
+        fails 'medium "dax" is required' \
+            minl2r create --size 8M --require dax /plain/other
     local result=$?
     umount /plain
     return $result
@@ -87,32 +96,33 @@ files_without_dax_need_msync() {
 # The kernel gives MAP_SYNC to files and to device DAX, not to block devices.
 a_raw_block_device_needs_msync() {
     dd if=/dev/zero of=/dev/pmem2 bs=128k count=1 &&
-        /bin/minl2r create /dev/pmem2 && medium_is file /dev/pmem2 &&
-        /bin/minl2r check /dev/pmem2 && /bin/minl2r recover /dev/pmem2
+        minl2r create /dev/pmem2 && medium_is file /dev/pmem2 &&
+        minl2r check /dev/pmem2 && minl2r recover /dev/pmem2
 }
 
-a_block_device_that_holds_something_is_kept() {
-    fails "holds something" /bin/minl2r create /dev/pmem2
+a_full_block_device_is_kept() {
+    fails "holds something" minl2r create /dev/pmem2
 }
 
 a_mounted_block_device_is_refused() {
-    fails "mounted" /bin/minl2r create /dev/pmem0 && fails "mounted" /bin/minl2r recover /dev/pmem0
+    fails "mounted" minl2r create /dev/pmem0 &&
+        fails "mounted" minl2r recover /dev/pmem0
 }
 
 device_dax_needs_no_msync() { # MEDIUM
     if [ "$phase" = dax ]; then
         a_filesystem_on /dev/dax3.0 || return 1
     fi
-    medium_is "$1" /dev/dax3.0 && /bin/minl2r check /dev/dax3.0 && /bin/pmfs fsck /dev/dax3.0
+    medium_is "$1" /dev/dax3.0 && minl2r check /dev/dax3.0 && pmfs fsck /dev/dax3.0
 }
 
 a_filesystem_on() { # DEVICE
     if [ -b "$1" ]; then
         dd if=/dev/zero of="$1" bs=128k count=1 || return 1
     fi
-    /bin/pmfs mkfs "$1" && /bin/pmfs mount "$1" /mnt &&
+    pmfs mkfs "$1" && pmfs mount "$1" /mnt &&
         cp /bin/busybox /mnt/ && cmp /bin/busybox /mnt/busybox &&
-        /bin/pmfs umount /mnt && /bin/pmfs fsck "$1"
+        pmfs umount /mnt && pmfs fsck "$1"
 }
 
 run_tests() { # TEST ...
@@ -123,26 +133,27 @@ run_tests() { # TEST ...
 }
 
 make_and_mount_pmfs() { # MEDIUM
-    /bin/pmfs mkfs --require "$1" /dax/pmfs 128M && /bin/pmfs mount /dax/pmfs /mnt && mkdir /mnt/writers
+    pmfs mkfs --require "$1" /dax/pmfs 128M && pmfs mount /dax/pmfs /mnt &&
+        mkdir /mnt/writers
 }
 
 remount_pmfs() { # MEDIUM
-    /bin/pmfs mount -o require="$1" /dax/pmfs /mnt
+    pmfs mount -o require="$1" /dax/pmfs /mnt
 }
 
 every_acknowledged_write_is_there() {
-    [ -s /acks/acks ] && /bin/demo-writer verify /mnt/writers /acks/acks
+    [ -s /acks/acks ] && demo-writer verify /mnt/writers /acks/acks
 }
 
 the_filesystem_is_consistent() {
-    /bin/pmfs umount /mnt && /bin/pmfs fsck /dax/pmfs
+    pmfs umount /mnt && pmfs fsck /dax/pmfs
 }
 
 # The host kills this machine when it reads "kill me".
 write_until_killed() { # ACKS
     local end=$(($(stat -c %s /acks/acks 2>/dev/null || echo 0) + $1 * 16))
     sync
-    /bin/demo-writer run /mnt/writers /acks/acks &
+    demo-writer run /mnt/writers /acks/acks &
     while [ "$(stat -c %s /acks/acks 2>/dev/null || echo 0)" -lt $end ]; do
         kill -0 $! 2>/dev/null || break
         sleep 0.1
@@ -164,12 +175,12 @@ case $phase in
 dax)
     check namespaces make_namespaces
     check filesystems make_filesystems
-    check "file systems mount with DAX" mount_filesystems
+    check "file systems mount with DAX" mount_filesystems || end_phase
     check "files on ext4 with DAX need no msync" files_on_dax_need_no_msync dax
     check "files in memory are emulated" files_in_memory_are_emulated
     check "files on ext4 without DAX need msync" files_without_dax_need_msync
     check "a raw block device needs msync" a_raw_block_device_needs_msync
-    check "a block device that holds something is kept" a_block_device_that_holds_something_is_kept
+    check "a block device that holds something is kept" a_full_block_device_is_kept
     check "a mounted block device is refused" a_mounted_block_device_is_refused
     check "device DAX needs no msync" device_dax_needs_no_msync dax
     check "a filesystem on a block device" a_filesystem_on /dev/pmem2
@@ -180,7 +191,7 @@ dax)
     write_until_killed 300
     ;;
 eadr)
-    check "file systems mount after the machine was killed" mount_filesystems
+    check "file systems mount after the machine was killed" mount_filesystems || end_phase
     check "files on ext4 with eADR need no flush" files_on_dax_need_no_msync eadr
     check "device DAX needs no flush with eADR" device_dax_needs_no_msync eadr
     check "the filesystem mounts after the machine was killed" remount_pmfs eadr
@@ -192,11 +203,11 @@ eadr)
     write_until_killed 300
     ;;
 last)
-    check "file systems mount after the machine was killed again" mount_filesystems
+    check "file systems mount after the machine was killed again" mount_filesystems ||
+        end_phase
     check "the filesystem mounts after the machine was killed again" remount_pmfs dax
     check "every acknowledged write is there again" every_acknowledged_write_is_there
     check "the filesystem is consistent again" the_filesystem_is_consistent
     ;;
 esac
-echo "end of phase $phase"
-poweroff -f
+end_phase

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Packs what the guest boots: a kernel of Debian's in OUTPUT/vmlinuz, and in
-# OUTPUT/initramfs.gz busybox, the modules for persistent memory, and programs of BUILD.
+# OUTPUT/initramfs busybox, the modules for persistent memory, and programs of BUILD.
 # The kernel's package is downloaded once, to CACHE, and not installed.
 set -euo pipefail
 [ $# -eq 3 ] || { echo "Usage: initramfs.sh BUILD CACHE OUTPUT" >&2; exit 2; }
@@ -17,8 +17,8 @@ for test in $guest_tests_dax $guest_tests_eadr $guest_tests_long; do
 done
 
 kernel_package() {
-    apt-cache depends linux-image-amd64 | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' |
-        head -n 1
+    apt-cache depends linux-image-amd64 |
+        sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1
 }
 
 fetch_kernel() {
@@ -33,22 +33,27 @@ fetch_kernel() {
     # Lists that are out of date name versions that are gone.
     (cd "$package" && { apt-get -qq download "$package" 2>/dev/null ||
         { apt-get -qq update && apt-get -qq download "$package"; }; })
-    dpkg-deb --fsys-tarfile "$package"/*.deb | tar -x -C "$package" --wildcards './boot/vmlinuz*' \
-        './lib/modules/*/modules.*' './lib/modules/*/kernel/'{crypto,fs,lib,drivers/nvdimm,drivers/dax,drivers/acpi}
+    dpkg-deb --fsys-tarfile "$package"/*.deb | tar -x -C "$package" --wildcards \
+        './boot/vmlinuz*' './lib/modules/*/modules.*' \
+        './lib/modules/*/kernel/'{crypto,fs,lib,drivers/{acpi,dax,nvdimm}}
     rm "$package"/*.deb
     depmod -b "$package" "$(ls "$package/lib/modules")"
     touch "$package/done"
 }
 
-copy_program() { # FILE NAME
-    local library
-    mkdir -p "root/$(dirname "$2")"
-    cp "$1" "root/$2"
-    strip "root/$2"
-    ldd "$1" | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (.*/\1/p' | while read -r library; do
-        mkdir -p "root/$(dirname "$library")"
-        cp -nL "$library" "root/$library"
+copy_programs() {
+    local files=("${host_programs[@]}" "${programs[@]/#/$build/}") library
+    mkdir -p root/bin root/host root/tests
+    cp "${host_programs[@]}" root/host/
+    for file in "${programs[@]}"; do
+        cp "$build/$file" "root/$file"
     done
+    strip root/host/* root/bin/* root/tests/*
+    ldd "${files[@]}" | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (.*/\1/p' | sort -u |
+        while read -r library; do
+            mkdir -p "root/$(dirname "$library")"
+            cp -L "$library" "root/$library"
+        done
 }
 
 # A module after all that it needs, as modules.dep says, each once.
@@ -61,25 +66,21 @@ module_files() { # FOLDER
     done | awk '!seen[$0]++'
 }
 
+# Not compressed: the guest would take longer to unpack it.
 pack() {
     local folder file
     folder=$(echo "$kernel"/lib/modules/*)
-    mkdir -p root/bin root/dev root/modules root/proc root/sys root/tmp
+    mkdir -p root/dev root/modules root/proc root/sys root/tmp
+    copy_programs
     cp /bin/busybox root/bin/busybox
     ln -s busybox root/bin/sh
     cp "$here/guest.sh" root/init
     cp "$here/guest_tests" root/guest_tests
-    for file in "${host_programs[@]}"; do
-        copy_program "$file" "host/$(basename "$file")"
-    done
-    for file in "${programs[@]}"; do
-        copy_program "$build/$file" "$file"
-    done
     for file in $(module_files "$folder"); do
         cp "$folder/$file" root/modules/
         basename "$file"
     done >root/modules/order
-    (cd root && find . | cpio --quiet -o -H newc | gzip -1) >initramfs.gz
+    (cd root && find . | cpio --quiet -o -H newc) >initramfs
     cp "$kernel"/boot/vmlinuz-* vmlinuz
     rm -r root
 }
