@@ -102,7 +102,7 @@ static mode_t type_of(const char *path)
     return stat(path, &info) == 0 ? info.st_mode & S_IFMT : 0;
 }
 
-/* Of a block device the kernel then knows that it is in use: it mounts nothing there. */
+/* Of a block device the kernel then knows that it is in use: it mounts nothing. */
 static int open_for(const char *path, bool writable)
 {
     int exclusive = writable && type_of(path) == S_IFBLK ? O_EXCL : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench-pmfs - what the calls of pmfs.h cost in-process: times beside the floor, fences,
- * lines and bytes of log. Each operation alternates with its floor, on one core.
+ * bench-pmfs - what the calls of pmfs.h cost in-process: times beside the floor,
+ * fences, lines and bytes of log. Each operation alternates with its floor, on one
+ * core.
  */
 #include <errno.h>
 #include <getopt.h>

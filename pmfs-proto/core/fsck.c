@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fsck.c - the verifier, which only reads; repair.c acts on what it says. Everything reachable is claimed once, in a bitmap of
- * blocks: a second claim is a finding and leads no further. So each block is read once,
- * whatever the medium says, and the time is bounded by the size of the pool.
+ * fsck.c - the verifier, which only reads; repair.c acts on what it says. Everything
+ * reachable is claimed once, in a bitmap of blocks: a second claim is a finding and
+ * leads no further. So each block is read once, whatever the medium says, and the time
+ * is bounded by the size of the pool.
  *
  *   1. the pool, by the library; the superblock
  *   2. the inode table: its maps, its states

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fsck.h - the parts of pmfs_fsck() that need no file, and its findings for repair.c. */
+/* fsck.h - the parts of pmfs_fsck() that need no file, and findings for repair.c. */
 #ifndef PMFS_FSCK_H
 #define PMFS_FSCK_H
 

@@ -12,7 +12,7 @@
  */
 int view_open(const char *path, const char *layout, struct minl2r_pool **pool);
 
-/* As minl2r_pool_check(), of a pool that is open; its result is left to the findings. */
+/* As minl2r_pool_check(), of a pool that is open; only the findings say what is. */
 void view_check(struct minl2r_pool *pool, minl2r_check_fn *found, void *arg);
 
 /* Is the block at `offset` allocated? */

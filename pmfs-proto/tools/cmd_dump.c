@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dump - what is in a pool that is not mounted: all inodes in a line each, or single ones
- * with their block maps and entries. It reads a private copy in which recovery has run,
- * and believes nothing.
+ * dump - what is in a pool that is not mounted: all inodes in a line each, or single
+ * ones with their block maps and entries. It reads a private copy in which recovery has
+ * run, and believes nothing.
  */
 #include "pmfs-proto/tools/commands.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A filesystem on a damaged pool is checked, mounted, used and repaired: never a crash, a
- * hang, or a byte changed outside the data area. What fsck does not object to works
- * without damage, and what is repaired has nothing left to find.
+ * A filesystem on a damaged pool is checked, mounted, used and repaired: never a crash
+ * or a hang. What fsck does not object to works without damage, and what is repaired
+ * has nothing left to find.
  */
 #include "tests/fuzz/image.h"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mount(8), umount(8) and fsck(8) with a line of fstab(5): they find mount.pmfs and fsck.pmfs
-# in /sbin, which is another one in a mount namespace of this test's own.
+# mount(8), umount(8) and fsck(8) with a line of fstab(5): they find mount.pmfs and
+# fsck.pmfs in /sbin, which is another one in a mount namespace of this test's own.
 set -euo pipefail
 tool=$1
 
