@@ -154,6 +154,37 @@ static int has_attribute(struct scene *scene, const struct op *op)
                : pmfs_setxattr(scene->fs, attr.ino, "user.name", value, op->offset, 0);
 }
 
+/* An ACL: the owner, user 1, the group, a mask, others. */
+static const uint8_t acl[4 + 5 * 8] = {
+    2, 0, 0,   0,   1,   0,   7,  0, 255, 255, 255, 255, 2,   0,  6,
+    0, 1, 0,   0,   0,   4,   0,  5, 0,   255, 255, 255, 255, 16, 0,
+    7, 0, 255, 255, 255, 255, 32, 0, 1,   0,   255, 255, 255, 255};
+
+static int set_acl(struct scene *scene, const char *path, const char *name)
+{
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, path, &attr);
+
+    return rc < 0 ? rc : pmfs_setxattr(scene->fs, attr.ino, name, acl, sizeof(acl), 0);
+}
+
+static int has_acl(struct scene *scene, const struct op *op)
+{
+    int rc = need_file(scene, op->path);
+
+    return rc < 0 ? rc : set_acl(scene, op->path, "system.posix_acl_access");
+}
+
+/* The directory `to` has one for what is made in it. */
+static int has_default_acl(struct scene *scene, const struct op *op)
+{
+    int rc = need_absent(scene, op->path);
+
+    if (rc == 0)
+        rc = need_directory(scene, op->to);
+    return rc < 0 ? rc : set_acl(scene, op->to, "system.posix_acl_default");
+}
+
 static int has_sparse_file(struct scene *scene, const struct op *op)
 {
     struct pmfs_attr attr;
@@ -340,6 +371,11 @@ static int run_removexattr(struct scene *scene, const struct op *op)
     int rc = scene_find(scene, op->path, &attr);
 
     return rc < 0 ? rc : pmfs_removexattr(scene->fs, attr.ino, "user.name");
+}
+
+static int run_set_acl(struct scene *scene, const struct op *op)
+{
+    return set_acl(scene, op->path, "system.posix_acl_access");
 }
 
 static int run_mkfifo(struct scene *scene, const struct op *op)
@@ -582,6 +618,10 @@ const struct op ops[] = {
     EXTRA_OP("growxattr-foo", has_attribute, run_setxattr, "foo", NULL, 30, 1200),
     EXTRA_OP("removexattr-foo", has_attribute, run_removexattr, "foo", NULL, 1200, 0),
     EXTRA_OP("unlink-attribute", has_attribute, run_unlink, "foo", NULL, 1200, 0),
+    EXTRA_OP("setacl-foo", has_file, run_set_acl, "foo", NULL, 0, 0),
+    {"chmod-acl-foo", has_acl, run_chmod, "foo", NULL, 0, 0, EXTRA, 0604},
+    EXTRA_OP("creat-inheriting", has_default_acl, run_creat, "A/new", "A", 0, 0),
+    EXTRA_OP("mkdir-inheriting", has_default_acl, run_mkdir, "A/new", "A", 0, 0),
     EXTRA_OP("write-orphan", has_orphan, run_write_open, "foo", NULL, 100, 1000),
     EXTRA_OP("release-orphan", has_orphan, run_release, "foo", NULL, 0, 0),
     EXTRA_OP("write-open", has_open_file, run_write_open, "foo", NULL, 9, 63),
