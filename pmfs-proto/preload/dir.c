@@ -136,11 +136,15 @@ INTERPOSE(DIR *, fdopendir, (int fd))
 
 INTERPOSE(DIR *, opendir, (const char *path))
 {
+    struct place at;
     DIR *dir;
     int fd;
 
-    if (!place_is_ours(AT_FDCWD, path))
-        return REAL(opendir)(path);
+    if (place_to_host(&at, AT_FDCWD, path)) {
+        dir = REAL(opendir)(at.path);
+        place_host(&at, 0);
+        return dir;
+    }
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return NULL;

@@ -212,16 +212,16 @@ long place_end(struct place *place, long rc)
     return result(rc);
 }
 
-bool place_is_ours(int dir, const char *path)
+bool place_to_host(struct place *place, int dir, const char *path)
 {
     int errnum = errno;
-    struct place place;
-    int rc = place_find(&place, dir, path, FOLLOW);
-    bool is_ours = !place.is_host;
+    int rc = place_find(place, dir, path, FOLLOW);
 
-    place_end(&place, rc);
+    if (place->is_host)
+        return true;
+    place_end(place, rc);
     errno = errnum;
-    return is_ours;
+    return false;
 }
 
 long place_host(struct place *place, long rc)

@@ -190,8 +190,11 @@ struct place {
 
 /* Finds it, and begins a call if it is ours; place_end() must follow. 0 or an errno. */
 int place_find(struct place *place, int dir, const char *path, enum follow follow);
-/* Is it for us, though it may not exist? */
-bool place_is_ours(int dir, const char *path);
+/*
+ * Does it lead to libc? Then place_host() must follow. Else it is ours, though it may not
+ * exist, and there is nothing to end.
+ */
+bool place_to_host(struct place *place, int dir, const char *path);
 /* The second of a call on two names; placed after, and ended before, the first. */
 int place_find_second(struct place *place, const struct place *first, int dir,
                       const char *path);

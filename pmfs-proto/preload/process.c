@@ -244,28 +244,30 @@ INTERPOSE(pid_t, vfork, (void))
 }
 
 /* The kernel cannot run what it cannot see. */
-static bool is_ours(int dir, const char *path)
+static int refuse_to_run(void)
 {
-    if (!place_is_ours(dir, path))
-        return false;
     say_once(NOTICE_EXEC, "programs below %s cannot be run", config.prefix);
     errno = EACCES;
-    return true;
+    return -1;
 }
 
 INTERPOSE(int, execve, (const char *path, char *const argv[], char *const envp[]))
 {
-    return is_ours(AT_FDCWD, path) ? -1 : REAL(execve)(path, argv, envp);
+    struct place at;
+
+    return place_to_host(&at, AT_FDCWD, path)
+               ? (int)place_host(&at, REAL(execve)(at.path, argv, envp))
+               : refuse_to_run();
 }
 
 INTERPOSE(int, execv, (const char *path, char *const argv[]))
 {
-    return is_ours(AT_FDCWD, path) ? -1 : REAL(execv)(path, argv);
+    return execve(path, argv, environ);
 }
 
 INTERPOSE(int, fexecve, (int fd, char *const argv[], char *const envp[]))
 {
-    return is_ours(fd, ".") ? -1 : REAL(fexecve)(fd, argv, envp);
+    return fd_is_ours(fd) ? refuse_to_run() : REAL(fexecve)(fd, argv, envp);
 }
 
 /*

@@ -155,10 +155,15 @@ static FILE *open_stream(int fd, const char *mode)
 
 INTERPOSE(FILE *, fopen, (const char *path, const char *mode))
 {
+    struct place at;
+    FILE *stream;
     int flags;
 
-    if (!place_is_ours(AT_FDCWD, path))
-        return REAL(fopen)(path, mode);
+    if (place_to_host(&at, AT_FDCWD, path)) {
+        stream = REAL(fopen)(at.path, mode);
+        place_host(&at, 0);
+        return stream;
+    }
     flags = flags_of(mode);
     if (flags < 0) {
         errno = EINVAL;
@@ -272,10 +277,16 @@ static FILE *reopen(const char *path, int flags, FILE *stream)
 
 INTERPOSE(FILE *, freopen, (const char *path, const char *mode, FILE *stream))
 {
+    struct place at;
     int flags;
 
-    if (!path || (!cookie_of(stream) && !place_is_ours(AT_FDCWD, path)))
+    if (!path)
         return REAL(freopen)(path, mode, stream);
+    if (!cookie_of(stream) && place_to_host(&at, AT_FDCWD, path)) {
+        stream = REAL(freopen)(at.path, mode, stream);
+        place_host(&at, 0);
+        return stream;
+    }
     flags = flags_of(mode);
     if (flags < 0) {
         errno = EINVAL;

@@ -83,8 +83,11 @@ INTERPOSE(int, scandirat,
           (int at, const char *path, struct dirent ***list, filter_fn *filter,
            compare_fn *compare))
 {
-    if (!place_is_ours(at, path))
-        return REAL(scandirat)(at, path, list, filter, compare);
+    struct place place;
+
+    if (place_to_host(&place, at, path))
+        return (int)place_host(
+            &place, REAL(scandirat)(place.dir, place.path, list, filter, compare));
     return scan(openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), list, filter,
                 compare);
 }
@@ -258,14 +261,20 @@ static int walk_tree(const char *path, __nftw_func_t each, __ftw_func_t plain,
 
 INTERPOSE(int, nftw, (const char *path, __nftw_func_t each, int fds, int flags))
 {
-    return place_is_ours(AT_FDCWD, path) ? walk_tree(path, each, NULL, flags)
-                                         : REAL(nftw)(path, each, fds, flags);
+    struct place at;
+
+    if (place_to_host(&at, AT_FDCWD, path))
+        return (int)place_host(&at, REAL(nftw)(at.path, each, fds, flags));
+    return walk_tree(path, each, NULL, flags);
 }
 ALIAS(nftw64, nftw);
 
 INTERPOSE(int, ftw, (const char *path, __ftw_func_t each, int fds))
 {
-    return place_is_ours(AT_FDCWD, path) ? walk_tree(path, NULL, each, 0)
-                                         : REAL(ftw)(path, each, fds);
+    struct place at;
+
+    if (place_to_host(&at, AT_FDCWD, path))
+        return (int)place_host(&at, REAL(ftw)(at.path, each, fds));
+    return walk_tree(path, NULL, each, 0);
 }
 ALIAS(ftw64, ftw);

@@ -150,6 +150,16 @@ static void put(const char *name, const char *text)
     close(fd);
 }
 
+static void note_list(struct dirent **list, int count)
+{
+    for (int i = 0; i < count; i++) {
+        note("%s", list[i]->d_name);
+        free(list[i]);
+    }
+    if (count >= 0)
+        free(list);
+}
+
 /* ---- file.c -------------------------------------------------------------------- */
 
 int __open_2(const char *name, int flags);
@@ -970,6 +980,21 @@ static void ways_out_and_in(void)
     snprintf(buffer, sizeof(buffer), "%s/root%s/a/file", now->dir, now->dir);
     TRY(access(buffer, F_OK));
     TRY(access(path("back/file"), F_OK));
+
+    FILE *stream = TRY_POINTER(fopen(path("out"), "r"));
+
+    fclose(stream);
+    stream = TRY_POINTER(fopen(path("back/file"), "r"));
+    fclose(stream);
+
+    DIR *dir = TRY_POINTER(opendir(path("root/etc")));
+
+    closedir(dir);
+
+    struct dirent **list;
+    int count = scandir(path("root/proc/self/task"), &list, NULL, alphasort);
+
+    note_list(list, count);
     TRY(access(path("a/../../../../../../../../etc/passwd"), R_OK));
     snprintf(buffer, sizeof(buffer), "/etc/../%s//a/./file", now->dir);
     TRY(access(buffer, F_OK));
@@ -1094,16 +1119,6 @@ static void removed_directory_is_empty(void)
 static int no_dots(const struct dirent *entry)
 {
     return entry->d_name[0] != '.';
-}
-
-static void note_list(struct dirent **list, int count)
-{
-    for (int i = 0; i < count; i++) {
-        note("%s", list[i]->d_name);
-        free(list[i]);
-    }
-    if (count >= 0)
-        free(list);
 }
 
 static void scanning(void)
