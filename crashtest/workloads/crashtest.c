@@ -303,6 +303,6 @@ int main(int argc, char **argv)
     if (strcmp(command, "list") == 0)
         return list(name);
     if (strcmp(command, "self-test") == 0)
-        return sweep_bugs(workloads, options.sweep.jobs, options.sweep.json);
+        return (int)sweep_bugs(workloads, options.sweep.jobs, options.sweep.json);
     return run(&options, command);
 }

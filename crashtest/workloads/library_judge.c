@@ -287,7 +287,7 @@ static int check(void *arg)
     return result;
 }
 
-/* Not where lines are decided as they are loaded: it looks at what was never written. */
+/* Not where lines are decided as they are loaded: it looks at bytes never written. */
 static int use(struct trial *t)
 {
     const struct setting *setting = t->run->script->setting;
@@ -390,7 +390,7 @@ static bool is_thorough(const struct library_judge *judge, const struct crash *c
            (judge->thorough > 0 && crash->state % judge->thorough == 0);
 }
 
-/* Not where lines are decided as they are loaded: recovery cannot be run again there. */
+/* Not where lines are decided as they are loaded: recovery cannot be run anew. */
 static bool has_again(const struct trial *t)
 {
     const struct setting *setting = t->run->script->setting;

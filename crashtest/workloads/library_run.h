@@ -98,8 +98,8 @@ const uint8_t *library_bed(const struct setting *setting);
 /* For struct crashtest_program, `arg` is a script. */
 int library_run(const struct crashtest_pm *pm, void *arg);
 
-/* Its trace is known now: what may be seen? Differences of a script that fails are those
- * of the run before, which did not. */
+/* The trace is known now: what may be seen? Differences of a script that fails are
+ * those of the run before, which did not. */
 void library_expect(const struct trace *trace);
 
 /* Is the line of `offset` a bitmap's, or in a block that is allocated in that image? */
