@@ -82,8 +82,8 @@ int pool_get(struct pmfs **fs);
 
 /*
  * The library opens the pool's file by open(), which gives it here to be moved out of
- * the way. Once the pool is mounted the program can neither close nor replace pool_fd();
- * before it is -1.
+ * the way. Once the pool is mounted the program can neither close nor replace
+ * pool_fd(); before it is -1.
  */
 bool pool_is_opening(const char *path);
 int pool_keep_fd(int fd);
@@ -191,8 +191,8 @@ struct place {
 /* Finds it, and begins a call if it is ours; place_end() must follow. 0 or an errno. */
 int place_find(struct place *place, int dir, const char *path, enum follow follow);
 /*
- * Does it lead to libc? Then place_host() must follow. Else it is ours, though it may not
- * exist, and there is nothing to end.
+ * Does it lead to libc? Then place_host() must follow. Else it is ours, though it may
+ * not exist, and there is nothing to end.
  */
 bool place_to_host(struct place *place, int dir, const char *path);
 /* The second of a call on two names; placed after, and ended before, the first. */

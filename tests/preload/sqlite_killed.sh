@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # sqlite_killed.sh - sqlite3 with a rollback journal, killed while it writes: each time
-# after that its own check finds nothing, and all transactions that it said were committed
-# are there. With WAL in exclusive mode, too, which needs no shared memory.
+# after that its own check finds nothing, and what it said was committed is there. With
+# WAL in exclusive mode, too, which needs no shared memory.
 set -euo pipefail
 kills=3
 if [ "${MINL2R_TEST_LONG:-OFF}" = ON ]; then kills=100; fi
@@ -11,8 +11,8 @@ sql() { # DATABASE, statements on standard input
     LD_PRELOAD=$PRELOAD sqlite3 -batch -bail "/pmfs/$1"
 }
 
-# Transactions without end, each of which prints its number once it is committed. They keep
-# two rows of each of the last thousand.
+# Transactions without end, each of which prints its number once it is committed. They
+# keep two rows of each of the last thousand.
 transactions() { # FROM PRAGMAS
     echo "$2"
     awk -v from="$1" 'BEGIN {

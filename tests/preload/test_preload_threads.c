@@ -223,7 +223,7 @@ static void call_in_a_signal_handler_does_not_deadlock(void **state)
 
 /* ---- The kernel ---------------------------------------------------------------- */
 
-/* From here on the kernel kills this process for any call but to end, or for the time. */
+/* From here on the kernel kills this process for any call but those that are allowed. */
 static int forbid_system_calls(void)
 {
     struct sock_filter allowed[] = {
