@@ -7,10 +7,11 @@
  * the contents that have another one are out, and it goes on. Each value in turn:
  * recovery is run again, to the last decision where there is another one to try.
  *
- * Where the code takes a checksum it will find the bytes complete, as they were whenever
- * the program had paused storing them, or torn. All torn ones are one value. They are
- * not an interval of contents of any line but a clause over lines, "not all of these are
- * as in that moment", which is kept, for later loads of single lines to respect.
+ * Where the code takes a checksum it will find the bytes complete, as they were
+ * whenever the program had paused storing them, or torn. All torn ones are one
+ * value. They are not an interval of contents of any line but a clause over lines,
+ * "not all of these are as in that moment", which is kept, for later loads of
+ * single lines to respect.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -166,9 +167,9 @@ static void want_what_is_left(struct level *level)
 }
 
 /*
- * Finds contents with which all clauses hold, changing one line at a time. Where that
- * finds none although each clause could hold alone, there may be some nevertheless: then
- * the point is not explored exactly.
+ * Finds contents with which all clauses hold, changing one line at a time. Where
+ * that finds none although each clause could hold alone, there may be some
+ * nevertheless: then the point is not explored exactly.
  */
 static bool find_contents(struct explorer *x, struct level *level)
 {
@@ -439,8 +440,8 @@ static bool stores_again(const struct trace *trace, uint32_t start, uint32_t eve
 }
 
 /*
- * The bytes may be complete before the first event, and after each run of stores to them
- * that nothing else interrupts, and that stores to each byte once.
+ * The bytes may be complete before the first event, and after each run of stores to
+ * them that nothing else interrupts, and that stores to each byte once.
  */
 static void find_cuts_of(struct lazy *lazy, const struct sum *sum,
                          const struct trace *trace, size_t end, bool was_killed)
@@ -727,8 +728,8 @@ static void end_state(struct explorer *x, struct level *level)
 }
 
 /*
- * Guards against loads that are not seen: a right state must be so, too, where each line
- * has the least of the contents that are left to it.
+ * Guards against loads that are not seen: a right state must be so, too, where each
+ * line has the least of the contents that are left to it.
  */
 static void visit_least_content(struct explorer *x, unsigned number)
 {

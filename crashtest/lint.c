@@ -117,11 +117,13 @@ const char *lint_name(enum lint_kind kind)
 
 const char *lint_says(enum lint_kind kind)
 {
-    static const char *const texts[] = {
-        [LINT_CLEAN] = "this flush does nothing: what is there is durable already",
-        [LINT_AGAIN] = "this flush does nothing: the same was flushed just before",
-        [LINT_FENCE] = "this fence does nothing: no flush and no non-temporal store of "
-                       "its thread came since the one before"};
-
-    return texts[kind];
+    switch (kind) {
+    case LINT_CLEAN:
+        return "this flush does nothing: what is there is durable already";
+    case LINT_AGAIN:
+        return "this flush does nothing: the same was flushed just before";
+    default:
+        return "this fence does nothing: no flush and no non-temporal store of its "
+               "thread came since the one before";
+    }
 }

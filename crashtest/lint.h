@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lint.h - flushes and fences that do nothing: not wrong, but slow. A place in the source
- * is reported only if it never did anything, in no run that was looked at.
+ * lint.h - flushes and fences that do nothing: not wrong, but slow. A place in the
+ * source is reported only if it never did anything, in no run that was looked at.
  */
 #ifndef CRASHTEST_LINT_H
 #define CRASHTEST_LINT_H

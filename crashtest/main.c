@@ -184,7 +184,8 @@ static void start_afresh(char **argv)
     execv("/proc/self/exe", argv);
 }
 
-static int write_reports(const struct options *options, const struct report *report)
+static enum suite_result write_reports(const struct options *options,
+                                       const struct report *report)
 {
     int json = options->json ? report_json(report, options->json) : 0;
     int html = options->html ? report_html(report, options->html) : 0;
@@ -196,8 +197,8 @@ static int write_reports(const struct options *options, const struct report *rep
     return json < 0 || html < 0 ? SUITE_NOT_TESTED : SUITE_PASSED;
 }
 
-static int run_test(struct suite *suite, const struct options *options,
-                    const struct session_program *tested)
+static enum suite_result run_test(struct suite *suite, const struct options *options,
+                                  const struct session_program *tested)
 {
     enum suite_result result = options->replay
                                    ? suite_replay(suite, tested, options->replay)
@@ -207,7 +208,7 @@ static int run_test(struct suite *suite, const struct options *options,
         fprintf(stderr, "%s: cannot be tested: %s\n",
                 tested->program->name ? tested->program->name : "crashtest",
                 suite_error(suite));
-        return result;
+        return SUITE_NOT_TESTED;
     }
     report_text(suite_report(suite), stdout);
     if (write_reports(options, suite_report(suite)) == SUITE_PASSED)
@@ -236,9 +237,9 @@ int crashtest_main(int argc, char **argv, const struct crashtest_program *progra
         fputs("crashtest: no memory\n", stderr);
         return SUITE_NOT_TESTED;
     }
-    int result = run_test(suite, &options, &tested);
+    enum suite_result result = run_test(suite, &options, &tested);
 
     fflush(stdout);
     suite_destroy(suite);
-    return result;
+    return (int)result;
 }

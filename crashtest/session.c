@@ -17,7 +17,8 @@
 #define PM_SIZE_MAX ((uint64_t)1 << 40)
 #define EVENTS_MAX ((size_t)1 << 23)
 #define RUN_HOOKS_MAX ((uint64_t)1 << 32)
-/* So often all of PM is compared with what was seen, where programs run in this process. */
+/* So often all of PM is compared with what was seen, if programs run in this process.
+ */
 #define COMPARE_EVERY 16
 
 /* Where PM lies before the crash and after it. */

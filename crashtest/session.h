@@ -24,7 +24,7 @@ struct touched {
     size_t count;
 };
 
-/* A program, and how it is tested. Zeroed but for `program`: as crashtest_main() does. */
+/* A program, and how it is tested. Only `program` set: as crashtest_main() does. */
 struct session_program {
     const struct crashtest_program *program; /* name: for ids, without ':' */
     const char *workload; /* that its results are added to; NULL: the program's name */

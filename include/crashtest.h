@@ -120,10 +120,10 @@ void crashtest_begin(const char *format, ...) __attribute__((format(printf, 1, 2
 void crashtest_end(void);
 
 /*
- * `recover` or `check` takes a checksum of these bytes of PM, until crashtest_hash_end(),
- * and all that it will make of it is whether they are complete: as they were when `run`
- * had paused storing them. All other contents, of which there may be any number, are then
- * tried as one. Optional.
+ * `recover` or `check` takes a checksum of these bytes of PM, until
+ * crashtest_hash_end(), and all that it will make of it is whether they are
+ * complete: as they were when `run` had paused storing them. All other contents, of
+ * which there may be any number, are then tried as one. Optional.
  */
 void crashtest_hash_begin(const void *data, size_t size);
 void crashtest_hash_end(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The explorer with a judge that only looks: which states it is shown, and how it names,
- * repeats and shrinks one.
+ * The explorer with a judge that only looks: which states it is shown, and how it
+ * names, repeats and shrinks one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -387,7 +387,7 @@ static void lazy_and_eager_find_the_same(void **state)
     watch_end(watch);
 }
 
-/* Words are stored all at once, and count if the last one is a checksum of the others. */
+/* Words are stored at once, and count if the last one is a checksum of the others. */
 #define SUMMED 3
 
 static uint64_t sum_of(const struct watch *watch)
