@@ -4,8 +4,8 @@
 # PROGRAM fails; its report must be the same when it is run again, and when an id is replayed.
 set -u
 without_time() { grep -v ' s; coverage: '; }
-first=$("$1" --failures 1 | without_time)
-second=$("$1" --failures 1 | without_time)
+first=$("$1" --failures 1 --no-lint | without_time)
+second=$("$1" --failures 1 --no-lint | without_time)
 command=$(grep '^  again ' <<<"$first" | sed 's/^  again *//')
 replayed=$($command | without_time)
 if [ "$first" != "$second" ]; then
