@@ -362,7 +362,7 @@ static int target_chown(struct target *target, uid_t uid, gid_t gid)
     unsigned mask =
         (uid != (uid_t)-1 ? PMFS_SET_UID : 0u) | (gid != (gid_t)-1 ? PMFS_SET_GID : 0u);
 
-    return target_setattr(target, &values, mask);
+    return target_setattr(target, &values, mask | PMFS_DROP_PRIVILEGES);
 }
 
 INTERPOSE(int, fchownat, (int dir, const char *path, uid_t uid, gid_t gid, int flags))
@@ -402,6 +402,17 @@ INTERPOSE(int, fchown, (int fd, uid_t uid, gid_t gid))
 
 /* ---- Times --------------------------------------------------------------------- */
 
+/* The nearest time that can be kept. */
+static int64_t ns_of(const struct timespec *time)
+{
+    int64_t ns;
+
+    if (__builtin_mul_overflow(time->tv_sec, NS_PER_S, &ns) ||
+        __builtin_add_overflow(ns, time->tv_nsec, &ns))
+        return time->tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    return ns;
+}
+
 /* Adds one time to what is to be set; NULL is now. */
 static int add_time(const struct timespec *time, int64_t *ns, unsigned *mask,
                     unsigned set, unsigned set_now)
@@ -412,7 +423,7 @@ static int add_time(const struct timespec *time, int64_t *ns, unsigned *mask,
              (time->tv_nsec >= NS_PER_S && time->tv_nsec != UTIME_OMIT))
         return -EINVAL;
     else if (time->tv_nsec != UTIME_OMIT) {
-        *ns = time->tv_sec * NS_PER_S + time->tv_nsec;
+        *ns = ns_of(time);
         *mask |= set;
     }
     return 0;

@@ -303,17 +303,23 @@ INTERPOSE(int, fchdir, (int fd))
     return (int)handle_end(file, rc);
 }
 
+/* It may be longer than what calls take. */
 int path_of_directory(struct pmfs *fs, uint64_t ino, char **path)
 {
     const struct config *config = config_get();
-    char inside[PMFS_PATH_MAX + 1];
-    int rc = pmfs_path_of(fs, ino, inside, sizeof(inside));
+    size_t size = PMFS_PATH_MAX + 1;
+    char *inside = NULL;
+    int rc = -ERANGE;
 
-    if (rc < 0)
-        return rc;
-    if (asprintf(path, "%s%s", config->prefix, inside[1] ? inside : "") < 0)
-        return -ENOMEM;
-    return 0;
+    for (; rc == -ERANGE; size *= 2) {
+        free(inside);
+        inside = malloc(size);
+        rc = inside ? pmfs_path_of(fs, ino, inside, size) : -ENOMEM;
+    }
+    if (rc == 0 && asprintf(path, "%s%s", config->prefix, inside[1] ? inside : "") < 0)
+        rc = -ENOMEM;
+    free(inside);
+    return rc;
 }
 
 /* The current directory, allocated, or NULL if it is not ours. Sets `*rc`. */

@@ -243,6 +243,12 @@ INTERPOSE(pid_t, vfork, (void))
     return fork();
 }
 
+/* Runs no handlers, and so its child would not know that it is one. */
+INTERPOSE(pid_t, _Fork, (void))
+{
+    return fork();
+}
+
 /* The kernel cannot run what it cannot see. */
 static int refuse_to_run(void)
 {

@@ -2,6 +2,8 @@
 /* xattr.c - extended attributes. */
 #include "pmfs-proto/preload/preload.h"
 
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
 
 /* One call on an attribute, or on all of them. */
@@ -14,10 +16,26 @@ struct request {
     int flags;
 };
 
-static long carry_out(struct pmfs *fs, uint64_t ino, const struct request *request)
+/* What the kernel asks before it asks a filesystem. */
+static int check(const struct request *request, uint32_t type)
+{
+    bool is_user = request->kind != LIST && strncmp(request->name, "user.", 5) == 0;
+
+    if (request->flags & ~(XATTR_CREATE | XATTR_REPLACE))
+        return -EINVAL;
+    if (is_user && type != S_IFREG && type != S_IFDIR)
+        return request->kind == GET ? -ENODATA : -EPERM;
+    return 0;
+}
+
+static long carry_out(struct pmfs *fs, uint64_t ino, uint32_t type,
+                      const struct request *request)
 {
     size_t done = 0;
-    int rc;
+    int rc = check(request, type);
+
+    if (rc < 0)
+        return rc;
 
     switch (request->kind) {
     case GET:
@@ -45,7 +63,7 @@ static long on_inode(const struct place *at, const struct request *request)
 
     if (rc < 0)
         return rc;
-    rc = carry_out(at->fs, attr.ino, request);
+    rc = carry_out(at->fs, attr.ino, attr.mode & S_IFMT, request);
     pmfs_release(at->fs, attr.ino);
     return rc;
 }
@@ -63,7 +81,8 @@ static long on_file(struct handle *file, const struct request *request)
 
     if (rc == 0)
         rc = pool_get(&fs);
-    return handle_end(file, rc < 0 ? rc : carry_out(fs, file->ino, request));
+    return handle_end(file,
+                      rc < 0 ? rc : carry_out(fs, file->ino, file->type, request));
 }
 
 INTERPOSE(ssize_t, getxattr,

@@ -621,6 +621,9 @@ static void modes_and_owners(void)
     TRY(fchownat(fd, "", 7, 8, AT_EMPTY_PATH));
     note_name("file");
     TRY(fchownat(fd, "", 7, 8, 0));
+    TRY(chmod(path("file"), 06711));
+    TRY(chown(path("file"), 7, 8));
+    note_name("file");
     close(fd);
     TRY(fchmod(fd, 0));
     close(dir);
@@ -710,6 +713,10 @@ static void extended_attributes(void)
     TRY(setxattr(path("file"), "trusted.a", "two", 3, XATTR_CREATE));
     TRY(fsetxattr(fd, "trusted.b", "two", 3, XATTR_REPLACE));
     TRY(lsetxattr(path("link"), "trusted.c", "three", 5, 0));
+    TRY(setxattr(path("file"), "trusted.d", "four", 4, 4));
+    TRY(lsetxattr(path("link"), "user.a", "one", 3, 0));
+    TRY(lgetxattr(path("link"), "user.a", value, sizeof(value)));
+    TRY(lremovexattr(path("link"), "user.a"));
     TRY(getxattr(path("link"), "trusted.a", value, sizeof(value)));
     note("%s", value);
     TRY(getxattr(path("file"), "trusted.a", value, 1));
@@ -916,6 +923,25 @@ static void current_directory(void)
     TRY(chdir("/"));
     note("%s", getcwd(buffer, sizeof(buffer)));
     TRY(access(path("a/file"), F_OK));
+}
+
+/* Longer than any path that can be given. */
+static void deep_directory(void)
+{
+    char name[101] = "", *text;
+
+    memset(name, 'd', sizeof(name) - 1);
+    TRY(chdir(now->dir));
+    for (int i = 0; i < 50; i++)
+        if (mkdir(name, 0755) < 0 || chdir(name) < 0)
+            note("not deeper than %d", i);
+    text = getcwd(NULL, 0);
+    note("%zu", text ? strlen(text) - strlen(now->dir) : 0);
+    free(text);
+    for (int i = 0; i < 50; i++)
+        if (chdir("..") < 0 || rmdir(name) < 0)
+            note("not up again from %d", i);
+    TRY(chdir("/"));
 }
 
 #pragma GCC diagnostic push
@@ -1334,15 +1360,21 @@ static void children(void)
 {
     int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
     /* By dlsym(): what it does is more than vfork() may, and not more than ours may. */
-    pid_t (*call)(void) = (pid_t(*)(void))dlsym(RTLD_DEFAULT, "vfork");
-    pid_t pid = call();
+    pid_t (*const calls[])(void) = {
+        (pid_t(*)(void))dlsym(RTLD_DEFAULT, "vfork"),
+        (pid_t(*)(void))dlsym(RTLD_DEFAULT, "_Fork"),
+    };
 
-    if (pid == 0) {
-        close(fd);
-        dup2(STDERR_FILENO, fd);
-        _exit(7);
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = calls[i]();
+
+        if (pid == 0) {
+            close(fd);
+            dup2(STDERR_FILENO, fd);
+            _exit(7);
+        }
+        note("status %x", status_of(pid));
     }
-    note("status %x", status_of(pid));
     TRY(write(fd, "still here", 10));
     close(fd);
     note_content("file");
@@ -1449,6 +1481,7 @@ static void compare(void (*run)(void), const char *name)
     X(removing)                                                                        \
     X(temporary_names)                                                                 \
     X(current_directory)                                                               \
+    X(deep_directory)                                                                  \
     X(deprecated)                                                                      \
     X(resolving)                                                                       \
     X(ways_out_and_in)                                                                 \
