@@ -59,9 +59,15 @@ static struct timespec timespec_of(int64_t ns)
                              .tv_nsec = ns % NS_PER_S + below * NS_PER_S};
 }
 
+/* The nearest time that can be kept. */
 static int64_t ns_of(struct timespec time)
 {
-    return (int64_t)time.tv_sec * NS_PER_S + time.tv_nsec;
+    int64_t ns;
+
+    if (__builtin_mul_overflow(time.tv_sec, NS_PER_S, &ns) ||
+        __builtin_add_overflow(ns, time.tv_nsec, &ns))
+        return time.tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    return ns;
 }
 
 static struct stat stat_of(const struct pmfs_attr *attr)

@@ -658,6 +658,19 @@ static void times_are_kept_to_the_nanosecond(void **state)
     assert_memory_equal(&status.st_mtim, &times[1], sizeof(times[1]));
 }
 
+static void a_time_that_cannot_be_kept_becomes_the_nearest(void **state)
+{
+    static const struct timespec times[2] = {{-((int64_t)1 << 40), 0},
+                                             {(int64_t)1 << 40, 5}};
+    struct mount_fixture *f = *state;
+
+    write_file(in_mount(f, "file"), "content", 7);
+    assert_success(utimensat(AT_FDCWD, in_mount(f, "file"), times, 0));
+    struct stat status = stat_of(in_mount(f, "file"));
+    assert_int_equal(status.st_atim.tv_sec, INT64_MIN / 1000000000 - 1);
+    assert_int_equal(status.st_mtim.tv_sec, INT64_MAX / 1000000000);
+}
+
 static void writing_changes_the_modification_time(void **state)
 {
     static const struct timespec long_ago[2] = {{1, 0}, {1, 0}};
@@ -1018,6 +1031,7 @@ int main(void)
         test_mounted(a_cached_listing_shows_what_came_and_went),
         test_mounted(a_directory_that_is_not_empty_stays),
         test_mounted(times_are_kept_to_the_nanosecond),
+        test_mounted(a_time_that_cannot_be_kept_becomes_the_nearest),
         test_mounted(writing_changes_the_modification_time),
         test_mounted(mode_and_kind_are_kept),
         test_mounted(statvfs_counts_blocks_and_inodes),
