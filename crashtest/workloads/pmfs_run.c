@@ -431,26 +431,29 @@ static void find_allowed(const struct crash *crash, unsigned allowed[PARTS])
     allowed[INSIDE] = (inside_returned ? 0 : BEFORE) | (inside_begun ? AFTER : 0);
 }
 
-/* Before or after, and nothing in between; times may be early. What it is like, or 0.
+/*
+ * Before or after, and nothing in between; times may be early. What it is like, as bits:
+ * both, where only times differ. 0: neither.
  */
 static unsigned compare_part(enum tree_part part, unsigned allowed, bool has_begun,
                              char *why, size_t size)
 {
     char unlike_before[WHY_MAX / 2 - 30], unlike_after[WHY_MAX / 2 - 30];
+    unsigned like = 0;
 
     if (allowed & AFTER && tree_matches(part, &bench.found, &bench.done, NULL,
                                         unlike_after, sizeof(unlike_after)))
-        return AFTER;
+        like |= AFTER;
     if (allowed & BEFORE &&
         tree_matches(part, &bench.found, &bench.before, has_begun ? &bench.done : NULL,
                      unlike_before, sizeof(unlike_before)))
-        return BEFORE;
-    if (allowed == (BEFORE | AFTER))
+        like |= BEFORE;
+    if (like == 0 && allowed == (BEFORE | AFTER))
         snprintf(why, size, "neither as before (%s) nor as after (%s)", unlike_before,
                  unlike_after);
-    else
+    else if (like == 0)
         snprintf(why, size, "%s", allowed & AFTER ? unlike_after : unlike_before);
-    return 0;
+    return like;
 }
 
 /* What was seen once has to stay: bits as of `seen`, or 0 if there is none. */

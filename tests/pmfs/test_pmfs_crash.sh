@@ -35,4 +35,6 @@ explore --setting extra --operation write-long --no-kill --nested 0
 explore --setting lanes --no-kill --nested 0 --operation creat-foo --operation unlink-foo \
     --operation rename-foo-A/foo --operation extend-foo --operation overwrite-block-A/bar \
     --operation chmod-foo --operation clear-A/bar
+# A kill can show early times that a power failure takes back.
+explore_exactly --setting ace --length 2 --operation fallocate-foo --nested 4
 explore --random 256 --no-kill --nested 0
