@@ -523,6 +523,32 @@ int repair_pool(struct minl2r_pool *pool, pmfs_repair_fn *ask, void *arg,
     return rc;
 }
 
+struct leaving {
+    pmfs_repair_fn *ask;
+    void *arg;
+};
+
+static void tell_closed(void *arg, const char *what)
+{
+    const struct leaving *leaving = arg;
+
+    if (leaving->ask)
+        leaving->ask(leaving->arg, what, NULL, "the pool cannot be opened");
+}
+
+/* Tells what is wrong with a pool that is too damaged to be opened. */
+static int leave_all(const char *path, pmfs_repair_fn *ask, void *arg,
+                     struct pmfs_repair_summary *summary)
+{
+    struct leaving leaving = {ask, arg};
+    struct pmfs_fsck_summary fsck;
+    int rc = pmfs_fsck(path, tell_closed, &leaving, &fsck);
+
+    if (summary)
+        *summary = (struct pmfs_repair_summary){.left = fsck.findings, .fsck = fsck};
+    return rc;
+}
+
 int pmfs_repair(const char *path, pmfs_repair_fn *ask, void *arg,
                 struct pmfs_repair_summary *summary)
 {
@@ -537,6 +563,8 @@ int pmfs_repair(const char *path, pmfs_repair_fn *ask, void *arg,
         return rc;
     }
     rc = minl2r_pool_open(path, PMFS_LAYOUT, NULL, &pool);
+    if (rc == -EUCLEAN)
+        return leave_all(path, ask, arg, summary);
     if (rc < 0)
         return fs_error(-rc, "%s", minl2r_errormsg());
     rc = repair_pool(pool, ask, arg, summary);
