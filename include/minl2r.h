@@ -103,9 +103,26 @@ const char *minl2r_medium_name(enum minl2r_medium medium);
 #define MINL2R_POINTER_ALWAYS 1          /* from the first byte on */
 #define MINL2R_POINTER_NEVER 0xffffffffu /* data logging only */
 
+/* What the program promises, for minl2r_options.commit. */
+enum minl2r_commit {
+    /*
+     * It stores to PM as it likes, while no transaction changes the same bytes; but a
+     * slot that it has given to minl2r_tx_write_block() it changes by transactions and
+     * minl2r_store64() only, and not by minl2r_tx_write_fresh(), until its block is
+     * freed.
+     */
+    MINL2R_COMMIT_SETTLE = 0,
+    /*
+     * It stores to PM only through the library, and directly to blocks that its running
+     * transaction allocated and to ranges of its snapshots. Small changes commit in two
+     * fences then.
+     */
+    MINL2R_COMMIT_PROVE = 1,
+};
+
 /*
- * Options of create and open. All zero means: the defaults. `require` is read by both;
- * the rest is fixed when a pool is created, and ignored by open.
+ * Options of create and open. All zero means: the defaults. `require` and `commit` are
+ * read by both; the rest is fixed when a pool is created, and ignored by open.
  */
 struct minl2r_options {
     enum minl2r_medium require; /* refuse a lesser medium with -ENOTSUP; 0: take any */
@@ -116,7 +133,8 @@ struct minl2r_options {
     uint32_t spare_blocks;      /* blocks that tx_alloc leaves for logs and swaps, so
                                    that a full pool can be changed; 0: by pool size */
     uint32_t mode;              /* permission bits of the new file; 0: 0600 */
-    uint32_t reserved[9];       /* zero */
+    enum minl2r_commit commit;  /* until the pool is closed */
+    uint32_t reserved[8];       /* zero */
 };
 
 /*
@@ -226,8 +244,11 @@ int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
  * thread's transaction, or a forked child).
  *
  * Cost:    three fences for any number of ranges and blocks, and one flushed or
- *          streamed line per changed line. One aligned word and nothing else: one fence
- *          (two with fresh bytes outside its line). Only values that were there already:
+ *          streamed line per changed line. Two where all that changes are slots, by
+ *          pointer logging and hole fills of up to 500 blocks; with
+ *          MINL2R_COMMIT_PROVE also up to 256 bytes in place in one block, with slots
+ *          or without. One aligned word and nothing else: one fence (two with fresh
+ *          bytes outside its line, or if such a two-fence commit changed it last). Only values that were there already:
  *          one, since whoever stored them may not have flushed. Nothing queued: none.
  *          May wait for a lane while as many transactions commit as the pool has lanes.
  * Crash:   during the call: all old or all new after recovery; after it: all new.
@@ -375,7 +396,8 @@ int minl2r_tx_snapshotv(struct minl2r_tx *tx, const struct minl2r_range *ranges,
 /*
  * Stores one aligned word: atomic and durable when it returns.
  *
- * Cost:    one fence, one line, no log.
+ * Cost:    one fence, one line, no log. A fence more where a commit of two fences
+ *          changed the word last.
  * Crash:   old or new during the call, new after it.
  * Errors:  -EINVAL, -EIO, -EPERM.
  */

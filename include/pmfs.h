@@ -397,9 +397,10 @@ enum pmfs_write_flags {
  * overwrite, `*done` is less than `size`, up to the end of a block, and that much is
  * all or nothing. So a full filesystem can be overwritten.
  *
- * Cost:    three fences. Two for bytes past the end of the file but inside its last
- *          block.
- * Crash:   all or nothing; in the cheap case the times may be newer than the content.
+ * Cost:    two fences for blocks overwritten by half or more, holes filled, new blocks
+ *          at the end, and bytes past the end inside the last block; three for less of
+ *          a block, and where the block map grows (once in 512 blocks).
+ * Crash:   all or nothing; in the last cheap case the times may be newer than the content.
  * Errors:  -EISDIR, -EINVAL (no regular file), -EFBIG, -ENOSPC, -ESTALE.
  */
 int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffer,

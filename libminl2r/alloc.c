@@ -15,6 +15,7 @@
 #include "libminl2r/thread.h"
 
 #define HINT_COUNT 64
+#define QUARANTINE_MAX 512
 #define NONE UINT64_MAX
 
 struct alloc {
@@ -25,6 +26,15 @@ struct alloc {
     uint64_t *full;             /* bit set: that word of busy has no 0 */
     uint64_t free_blocks;       /* zeros in busy; read without the lock */
     uint64_t hints[HINT_COUNT]; /* by thread: word of busy to search first */
+
+    /*
+     * Blocks that slot commits freed, oldest first: busy, and to be reserved up to
+     * `ready`. Who reads this without the lock may see it late.
+     */
+    struct {
+        uint64_t blocks[QUARANTINE_MAX]; /* a ring; indexes */
+        uint64_t begin, ready, end;
+    } quarantine;
 };
 
 /* ---- Bits of a run, word by word ------------------------------------------------- */
@@ -134,6 +144,7 @@ void alloc_reload(struct minl2r_pool *pool)
     if (alloc->word_count % 64 != 0)
         set_bits_from(alloc->full, alloc->word_count, (alloc->word_count + 63) / 64);
     memset(alloc->leaving, 0, alloc->word_count * 8);
+    alloc->quarantine.begin = alloc->quarantine.ready = alloc->quarantine.end = 0;
     load_busy(pool);
     count_free(alloc);
 }
@@ -184,7 +195,12 @@ void alloc_detach(struct minl2r_pool *pool)
 
 uint64_t alloc_free_blocks(const struct minl2r_pool *pool)
 {
-    return __atomic_load_n(&pool->alloc->free_blocks, __ATOMIC_RELAXED);
+    const struct alloc *alloc = pool->alloc;
+    uint64_t begin = __atomic_load_n(&alloc->quarantine.begin, __ATOMIC_RELAXED);
+    uint64_t end = __atomic_load_n(&alloc->quarantine.end, __ATOMIC_ACQUIRE);
+
+    return __atomic_load_n(&alloc->free_blocks, __ATOMIC_RELAXED) +
+           (end > begin ? end - begin : 0);
 }
 
 /* ---- Reserve and release: DRAM only ---------------------------------------------- */
@@ -286,10 +302,31 @@ static void mark_free(struct alloc *alloc, struct run_cursor cursor)
     }
 }
 
-static uint64_t reserve_locked(struct alloc *alloc, uint64_t count, uint64_t spare)
+static uint64_t count_ready(const struct alloc *alloc)
 {
-    if (alloc->free_blocks < count || alloc->free_blocks - count < spare)
-        return NONE;
+    return alloc->quarantine.ready - alloc->quarantine.begin;
+}
+
+static uint64_t pop_ready(struct alloc *alloc)
+{
+    uint64_t begin = alloc->quarantine.begin;
+
+    __atomic_store_n(&alloc->quarantine.begin, begin + 1, __ATOMIC_RELAXED);
+    return __atomic_load_n(&alloc->quarantine.blocks[begin % QUARANTINE_MAX],
+                           __ATOMIC_RELAXED);
+}
+
+static void free_ready(struct alloc *alloc)
+{
+    while (count_ready(alloc) > 0) {
+        uint64_t block = pop_ready(alloc);
+
+        mark_free(alloc, (struct run_cursor){block, block + 1});
+    }
+}
+
+static uint64_t find_and_mark(struct alloc *alloc, uint64_t count)
+{
     uint64_t *hint = hint_of_thread(alloc);
     uint64_t index = count == 1 ? find_block(alloc, *hint) : find_run(alloc, count);
 
@@ -298,6 +335,22 @@ static uint64_t reserve_locked(struct alloc *alloc, uint64_t count, uint64_t spa
         *hint = index / 64;
     }
     return index;
+}
+
+static uint64_t reserve_locked(struct alloc *alloc, uint64_t count, uint64_t spare)
+{
+    uint64_t available = alloc->free_blocks + count_ready(alloc);
+
+    if (available < count || available - count < spare)
+        return NONE;
+    if (count == 1 && count_ready(alloc) > 0)
+        return pop_ready(alloc);
+    uint64_t index = find_and_mark(alloc, count);
+
+    if (index != NONE || count_ready(alloc) == 0)
+        return index;
+    free_ready(alloc);
+    return find_and_mark(alloc, count);
 }
 
 int alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
@@ -418,6 +471,62 @@ void alloc_release_freed(struct minl2r_pool *pool, struct block_run run)
     clear_leaving(pool->alloc, cursor);
     mark_free(pool->alloc, cursor);
     spin_unlock(&pool->alloc->lock);
+}
+
+/* ---- Quarantine ------------------------------------------------------------------ */
+
+uint64_t alloc_quarantine_mark(const struct minl2r_pool *pool)
+{
+    return __atomic_load_n(&pool->alloc->quarantine.end, __ATOMIC_ACQUIRE);
+}
+
+uint64_t alloc_quarantine_count(const struct minl2r_pool *pool)
+{
+    uint64_t ready = __atomic_load_n(&pool->alloc->quarantine.ready, __ATOMIC_RELAXED);
+    uint64_t end = alloc_quarantine_mark(pool);
+
+    return end > ready ? end - ready : 0;
+}
+
+bool alloc_quarantine(struct minl2r_pool *pool, uint64_t block)
+{
+    struct alloc *alloc = pool->alloc;
+
+    spin_lock(&alloc->lock);
+    uint64_t end = alloc->quarantine.end;
+
+    if (end - alloc->quarantine.begin == QUARANTINE_MAX)
+        free_ready(alloc);
+    bool has_room = end - alloc->quarantine.begin < QUARANTINE_MAX;
+
+    if (has_room) {
+        __atomic_store_n(&alloc->quarantine.blocks[end % QUARANTINE_MAX],
+                         block_index(&pool->geo, block), __ATOMIC_RELAXED);
+        __atomic_store_n(&alloc->quarantine.end, end + 1, __ATOMIC_RELEASE);
+    }
+    spin_unlock(&alloc->lock);
+    return has_room;
+}
+
+void alloc_end_quarantine(struct minl2r_pool *pool, uint64_t mark)
+{
+    struct alloc *alloc = pool->alloc;
+
+    spin_lock(&alloc->lock);
+    if (alloc->quarantine.ready < mark)
+        __atomic_store_n(&alloc->quarantine.ready, mark, __ATOMIC_RELAXED);
+    spin_unlock(&alloc->lock);
+}
+
+void alloc_prefetch_next(const struct minl2r_pool *pool)
+{
+    const struct alloc *alloc = pool->alloc;
+    uint64_t begin = __atomic_load_n(&alloc->quarantine.begin, __ATOMIC_RELAXED);
+    uint64_t index = __atomic_load_n(&alloc->quarantine.blocks[begin % QUARANTINE_MAX],
+                                     __ATOMIC_RELAXED);
+
+    __builtin_prefetch(pool_at(pool, block_offset(&pool->geo, index)), 1);
+    __builtin_prefetch(pool_bitmap_word(pool, index), 1);
 }
 
 /* ---- Recovery -------------------------------------------------------------------- */

@@ -15,7 +15,8 @@
  *                                           alloc_release_freed(), once the generation
  *                                           that freed it is settled (I5)
  *
- * The old block of a swap is not marked as leaving; else it goes the same way.
+ * The old block of a swap is not marked as leaving; else it goes the same way. That of
+ * a slot commit goes to quarantine, where it stays busy: see live.h.
  *
  * "Media" is the zone's bitmap in PM; "busy" and "leaving" are bitmaps in DRAM.
  */
@@ -40,6 +41,7 @@ void alloc_detach(struct minl2r_pool *pool);
 /* Reads the bitmaps again, after recovery changed them. Forgets every reservation. */
 void alloc_reload(struct minl2r_pool *pool);
 
+/* Those in quarantine included. */
 uint64_t alloc_free_blocks(const struct minl2r_pool *pool);
 
 /*
@@ -73,6 +75,19 @@ void alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase,
 
 /* freed -> free. */
 void alloc_release_freed(struct minl2r_pool *pool, struct block_run run);
+
+/*
+ * Quarantine: freed blocks in the order in which they were freed. Who ends it for those
+ * up to a mark takes the mark first, then settles every live lane, and fences: see
+ * live.h. Those are then the first to be reserved.
+ */
+uint64_t alloc_quarantine_mark(const struct minl2r_pool *pool);
+uint64_t alloc_quarantine_count(const struct minl2r_pool *pool);
+bool alloc_quarantine(struct minl2r_pool *pool, uint64_t block); /* false: no room */
+void alloc_end_quarantine(struct minl2r_pool *pool, uint64_t mark);
+
+/* The block that is likely reserved next, to the cache; harmless if it is not. */
+void alloc_prefetch_next(const struct minl2r_pool *pool);
 
 /*
  * Recovery: claims the blocks of a log segment in DRAM. False if one of them is

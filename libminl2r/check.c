@@ -95,7 +95,7 @@ static void check_settled(struct check *check, uint32_t lane)
     uint64_t settled = pm_load64(&pool_lane(check->pool, lane)->settled);
     uint64_t logged = log_first_generation(check->pool, lane);
 
-    if (logged > settled && logged - settled > 1)
+    if (logged > settled && logged - settled > PM_LAG_MAX)
         report(check,
                "lane %u: settled is %llu, but its log holds generation %llu (I4)", lane,
                (ull)settled, (ull)logged);

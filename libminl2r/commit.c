@@ -17,7 +17,7 @@
  *     |          F1                                            log_and_store_fresh()
  *   logged     a crash now: recovery undoes a generation of which nothing has changed
  *     |          store logged bytes in place: past the cache, or flush
- *     |          F2                                            store_in_place()
+ *     |          F2                                            commit_store_in_place()
  *   stored     a crash now: recovery undoes it, new bytes or not
  *     |          store settled = generation
  *     |          F3                                            settle()
@@ -38,6 +38,10 @@
  * by F1. The caller's stores come next, then commit as above, or abort: undo as
  * recovery does.
  *
+ * A transaction that changes nothing but block slots needs no F3, since they say
+ * themselves whether it happened: slot_commit.h. What it leaves live, others settle:
+ * live.h.
+ *
  * In every phase locks and locked instructions come before the first flush: see pm.h.
  */
 #include "libminl2r/commit.h"
@@ -48,7 +52,9 @@
 #include <string.h>
 
 #include "libminl2r/error.h"
+#include "libminl2r/live.h"
 #include "libminl2r/recovery.h"
+#include "libminl2r/slot_commit.h"
 #include "libminl2r/thread.h"
 
 /* From this size on, fresh bytes go past the cache. */
@@ -217,6 +223,7 @@ static void tx_end(struct minl2r_tx *tx)
     }
     tx->stats = (struct minl2r_stats){0};
     tx->cursor.index = 0;
+    tx->freed_in_quarantine = false;
     writeset_reset(&tx->writes);
     __atomic_store_n(&tx->running, false, __ATOMIC_RELAXED);
     cache_put(pool, tx);
@@ -224,7 +231,7 @@ static void tx_end(struct minl2r_tx *tx)
 
 /* ---- Ordering points ------------------------------------------------------------- */
 
-static int order(struct minl2r_tx *tx)
+int commit_order(struct minl2r_tx *tx)
 {
     return pm_fence(&tx->phase) < 0 ? pool_poison(tx->pool) : 0;
 }
@@ -233,7 +240,25 @@ static int settle(struct minl2r_tx *tx)
 {
     if (lane_settle(tx->pool, tx->lane, tx->cursor.generation, &tx->phase) < 0)
         return pool_poison(tx->pool);
+    live_leave(tx->lane);
     return 0;
+}
+
+/* Settles what slot commits left live, for a log that may change any of it. */
+static void settle_others(struct minl2r_tx *tx)
+{
+    if (live_possible(tx->pool))
+        live_settle_all(tx->pool, tx->lane, &tx->phase, &tx->writes.settling);
+}
+
+/* F1, which also settles. */
+static int order_log(struct minl2r_tx *tx)
+{
+    int result = commit_order(tx);
+
+    if (result == 0)
+        live_forget(tx->pool, &tx->writes.settling);
+    return result;
 }
 
 /* Begins the lane's next generation, unless a snapshot has. */
@@ -244,7 +269,7 @@ static void begin_generation(struct minl2r_tx *tx)
                         lane_next_generation(tx->lane));
 }
 
-static struct log_writer begin_log(struct minl2r_tx *tx)
+struct log_writer commit_begin_log(struct minl2r_tx *tx)
 {
     begin_generation(tx);
     return (struct log_writer){
@@ -258,7 +283,7 @@ static struct log_writer begin_log(struct minl2r_tx *tx)
 }
 
 /* Should a log not have had the room that was reserved, nothing in place may change. */
-static int log_result(struct minl2r_tx *tx, const struct log_writer *writer)
+int commit_log_result(struct minl2r_tx *tx, const struct log_writer *writer)
 {
     if (!writer->overflowed)
         return 0;
@@ -297,7 +322,8 @@ static void release_swaps(struct minl2r_tx *tx, bool committed)
 /* I5: only now may blocks that were freed, and the log's own, be used again. */
 static void release_committed(struct minl2r_tx *tx)
 {
-    release_swaps(tx, true);
+    if (!tx->freed_in_quarantine)
+        release_swaps(tx, true);
     for_runs(tx->pool, &tx->writes.frees, alloc_release_freed);
     for_runs(tx->pool, &tx->writes.segments, alloc_release);
     for_runs(tx->pool, &tx->writes.abandoned, alloc_release);
@@ -314,7 +340,7 @@ static void release_aborted(struct minl2r_tx *tx)
 
 /* ---- queued -> logged ------------------------------------------------------------ */
 
-static bool has_bytes(const uint8_t *old, const uint8_t *bytes, size_t size)
+bool commit_has_bytes(const uint8_t *old, const uint8_t *bytes, size_t size)
 {
     if (!bytes)
         return old[0] == 0 && memcmp(old, old + 1, size - 1) == 0;
@@ -345,8 +371,8 @@ static void log_extents(struct log_writer *writer, struct block_write *write,
     for (uint32_t i = 0; i < write->extent_count; i++) {
         struct extent *e = &write->extents[i];
 
-        e->unchanged = has_bytes(pool_at(writer->pool, write->block + e->start),
-                                 e->bytes, e->end - e->start);
+        e->unchanged = commit_has_bytes(pool_at(writer->pool, write->block + e->start),
+                                        e->bytes, e->end - e->start);
         past_cache &= e->bytes && !e->unchanged && streams_well(e);
         if (e->start != neighbour && start < end) {
             log_append_undo(writer, write->block + start, end - start);
@@ -386,7 +412,7 @@ static void log_runs(struct log_writer *writer, enum pm_record_type type,
 
 static int log_changes(struct minl2r_tx *tx)
 {
-    struct log_writer writer = begin_log(tx);
+    struct log_writer writer = commit_begin_log(tx);
 
     for (struct block_write *w = tx->writes.first; w; w = w->next) {
         if (w->fresh)
@@ -397,7 +423,7 @@ static int log_changes(struct minl2r_tx *tx)
     log_runs(&writer, PM_ALLOC, &tx->writes.allocs);
     log_runs(&writer, PM_FREE, &tx->writes.frees);
     log_end(&writer);
-    return log_result(tx, &writer);
+    return commit_log_result(tx, &writer);
 }
 
 /* Fills the fresh block: new bytes, around them the old block's or zeros. */
@@ -457,7 +483,7 @@ static void store_fresh_blocks(struct minl2r_tx *tx)
 }
 
 /* Fresh bytes come first: a block that is swapped takes those of the old one along. */
-static void store_fresh(struct minl2r_tx *tx)
+void commit_store_fresh(struct minl2r_tx *tx)
 {
     const struct run_list *allocs = &tx->writes.allocs;
 
@@ -485,12 +511,13 @@ static void prefetch_in_place(const struct minl2r_tx *tx)
 static int log_and_store_fresh(struct minl2r_tx *tx)
 {
     prefetch_in_place(tx);
+    settle_others(tx);
     int result = log_changes(tx);
 
     if (result < 0)
         return result;
-    store_fresh(tx);
-    return order(tx); /* I1, I2: log and fresh bytes, then what is in place */
+    commit_store_fresh(tx);
+    return order_log(tx); /* I1, I2: log and fresh bytes, then what is in place */
 }
 
 /* ---- logged -> stored ------------------------------------------------------------ */
@@ -565,7 +592,7 @@ static void flush_in_place(struct minl2r_tx *tx)
                  snapshots->runs[i].count);
 }
 
-static int store_in_place(struct minl2r_tx *tx)
+int commit_store_in_place(struct minl2r_tx *tx)
 {
     change_bits(tx, alloc_publish, alloc_unpublish);
     for (const struct block_write *w = tx->writes.first; w; w = w->next) {
@@ -576,7 +603,7 @@ static int store_in_place(struct minl2r_tx *tx)
     }
     change_bits(tx, alloc_flush, alloc_flush);
     flush_in_place(tx);
-    return order(tx); /* I3: what is in place, then settled */
+    return commit_order(tx); /* I3: what is in place, then settled */
 }
 
 static void count_swaps(struct minl2r_tx *tx)
@@ -608,7 +635,7 @@ static int commit_logged(struct minl2r_tx *tx)
     int result = log_and_store_fresh(tx);
 
     if (result == 0)
-        result = store_in_place(tx);
+        result = commit_store_in_place(tx);
     /* Nothing logged: every byte was there already, or fresh. */
     if (result == 0 && tx->cursor.index > 0)
         result = settle(tx);
@@ -660,6 +687,15 @@ static void store_fresh_of_line(struct minl2r_tx *tx, uint64_t line, bool inside
     }
 }
 
+/* Whose generation could be undone, or finished, over what is stored to the line. */
+static void settle_owners_of_line(struct minl2r_tx *tx, uint64_t line)
+{
+    struct interval range = {line * PM_LINE, (line + 1) * PM_LINE};
+
+    if (live_possible(tx->pool))
+        live_settle_word(tx->pool, NULL, range, &tx->phase, &tx->writes.settling);
+}
+
 static int commit_word(struct minl2r_tx *tx, const struct block_write *write)
 {
     static const uint64_t zero;
@@ -667,9 +703,10 @@ static int commit_word(struct minl2r_tx *tx, const struct block_write *write)
     uint64_t offset = write->block + word->start;
     const void *dst = pool_at(tx->pool, offset);
 
+    settle_owners_of_line(tx, offset / PM_LINE);
     store_fresh_of_line(tx, offset / PM_LINE, false);
     int result =
-        order(tx); /* I2: fresh bytes, then the word that makes them reachable */
+        order_log(tx); /* I2: fresh bytes, then the word that makes them reachable */
 
     if (result < 0)
         return result;
@@ -678,7 +715,7 @@ static int commit_word(struct minl2r_tx *tx, const struct block_write *write)
     pm_store_piece(&tx->phase, dst, word->bytes ? (const void *)word->bytes : &zero,
                    word->end - word->start);
     pm_flush(&tx->phase, dst, 1);
-    return order(tx); /* I3: the word, then the caller's return */
+    return commit_order(tx); /* I3: the word, then the caller's return */
 }
 
 int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
@@ -688,6 +725,8 @@ int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
     struct pm_phase phase = {.pm = &pool->pm, .stats = &stats};
     int result = pool_usable(pool);
 
+    if (result == 0 && live_possible(pool))
+        result = live_settle_word_now(pool, pool_offset(pool, p), &phase);
     if (result == 0) {
         lane_note_word(pool, lane, &phase, pool_offset(pool, p));
         pm_store_piece(&phase, p, &value, sizeof(value));
@@ -700,6 +739,25 @@ int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
     return result;
 }
 
+/* ---- Fresh bytes ----------------------------------------------------------------- */
+
+/*
+ * They are stored before F1: whose bytes they change is settled before that. But those
+ * in the line of a lone word come with it.
+ */
+static int settle_owners_of_fresh(struct minl2r_tx *tx, const struct block_write *word)
+{
+    struct settling *settling = &tx->writes.settling;
+    uint64_t line = word ? (word->block + word->extents[0].start) / PM_LINE : 0;
+
+    for (const struct fresh_write *f = tx->writes.fresh_first; f; f = f->next)
+        if (!in_line(line, f))
+            live_settle_bytes(tx->pool, NULL,
+                              (struct interval){f->offset, f->offset + f->size},
+                              &tx->phase, settling);
+    return settling->any ? order_log(tx) : 0; /* I1: settled, then fresh bytes */
+}
+
 /* ---- Commit, abort, snapshot ----------------------------------------------------- */
 
 static int commit_changes(struct minl2r_tx *tx)
@@ -710,8 +768,12 @@ static int commit_changes(struct minl2r_tx *tx)
     /* A lane whose generation failed half-way must not begin it again. */
     int result = pool_usable(tx->pool);
 
+    if (result == 0 && tx->writes.fresh_first && live_possible(tx->pool))
+        result = settle_owners_of_fresh(tx, word);
     if (result == 0)
-        result = word ? commit_word(tx, word) : commit_logged(tx);
+        result = word                   ? commit_word(tx, word)
+                 : slot_commit_fits(tx) ? slot_commit(tx)
+                                        : commit_logged(tx);
     if (result == 0)
         count_commit(tx);
     return result;
@@ -736,7 +798,8 @@ static int undo_snapshots(struct minl2r_tx *tx)
     struct minl2r_recovery done = {0};
 
     recovery_undo(tx->pool, tx->cursor.prev, tx->scratch, &tx->phase, &done);
-    int result = order(tx); /* I4: what was undone, then its generation settled */
+    int result =
+        commit_order(tx); /* I4: what was undone, then its generation settled */
 
     return result < 0 ? result : settle(tx);
 }
@@ -748,7 +811,8 @@ int tx_abort(struct minl2r_tx *tx)
     if (result == 0 && tx->cursor.index > 0)
         result = undo_snapshots(tx);
     else if (result == 0)
-        result = order(tx); /* streamed bytes, then another use of their blocks */
+        result =
+            commit_order(tx); /* streamed bytes, then another use of their blocks */
     if (result == 0)
         release_aborted(tx);
     tx->stats.aborts++;
@@ -774,7 +838,8 @@ int tx_snapshot(struct minl2r_tx *tx, const struct minl2r_range *ranges, size_t 
         result = take_lane_for_snapshot(tx);
     if (result < 0)
         return result;
-    struct log_writer writer = begin_log(tx);
+    settle_others(tx);
+    struct log_writer writer = commit_begin_log(tx);
 
     for (size_t i = 0; i < count; i++) {
         uint64_t offset = pool_offset(tx->pool, ranges[i].pm);
@@ -786,7 +851,7 @@ int tx_snapshot(struct minl2r_tx *tx, const struct minl2r_range *ranges, size_t 
             (struct block_run){offset, ranges[i].size};
     }
     log_end(&writer);
-    result = log_result(tx, &writer);
+    result = commit_log_result(tx, &writer);
     return result < 0 ? result
-                      : order(tx); /* I1: the record, then the caller's store */
+                      : order_log(tx); /* I1: the record, then the caller's store */
 }

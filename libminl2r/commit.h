@@ -18,11 +18,12 @@ struct minl2r_tx {
     struct log_cursor cursor;  /* index > 0: a snapshot was logged */
     struct pm_phase phase;     /* counts into `stats` */
     struct minl2r_stats stats; /* of this transaction */
-    uint8_t *batch;         /* PM_BATCH_SIZE_MAX bytes: the log batch being gathered */
-    uint8_t *scratch;       /* a block, and at least PM_BATCH_SIZE_MAX bytes */
-    uint32_t owner;         /* thread_number() of who began it */
-    bool running;           /* atomic */
-    struct minl2r_tx *next; /* in pool->tx_all */
+    uint8_t *batch;   /* PM_BATCH_SIZE_MAX bytes: the log batch being gathered */
+    uint8_t *scratch; /* a block, and at least PM_BATCH_SIZE_MAX bytes */
+    uint32_t owner;   /* thread_number() of who began it */
+    bool running;     /* atomic */
+    bool freed_in_quarantine;      /* the old blocks of its swaps are */
+    struct minl2r_tx *next;        /* in pool->tx_all */
     struct minl2r_tx *next_shared; /* in pool->tx_shared */
 };
 
@@ -37,6 +38,21 @@ int tx_snapshot(struct minl2r_tx *tx, const struct minl2r_range *ranges, size_t 
 
 /* One word: note, store, flush, fence. */
 int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value);
+
+/* ---- Phases, for slot_commit.c ---- */
+
+/* Begins the lane's next generation, unless a snapshot has, and a log of it. */
+struct log_writer commit_begin_log(struct minl2r_tx *tx);
+
+/* -EIO, poisoning the pool, for a log that had not the room that was reserved. */
+int commit_log_result(struct minl2r_tx *tx, const struct log_writer *writer);
+
+/* Are the `old` ones the new `bytes`, NULL being zeros? */
+bool commit_has_bytes(const uint8_t *old, const uint8_t *bytes, size_t size);
+
+void commit_store_fresh(struct minl2r_tx *tx);
+int commit_store_in_place(struct minl2r_tx *tx); /* and waits for that */
+int commit_order(struct minl2r_tx *tx);
 
 /* Frees the cached transactions. -EBUSY, freeing none, if one is running. */
 int tx_free_all(struct minl2r_pool *pool);

@@ -212,6 +212,9 @@ int options_check(const struct minl2r_options *options)
     if ((unsigned)options->require > MINL2R_EADR)
         return error_set(EINVAL, "options: require is %u, which is no medium",
                          (unsigned)options->require);
+    if ((unsigned)options->commit > MINL2R_COMMIT_PROVE)
+        return error_set(EINVAL, "options: commit is %u, which is no promise",
+                         (unsigned)options->commit);
     for (size_t i = 0; i < sizeof(options->reserved) / sizeof(options->reserved[0]);
          i++)
         if (options->reserved[i] != 0)

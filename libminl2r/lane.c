@@ -17,9 +17,12 @@ int lanes_attach(struct minl2r_pool *pool)
     pool->lanes = aligned_alloc(_Alignof(struct lane), count * sizeof(struct lane));
     if (!pool->lanes)
         return error_set(ENOMEM, "no memory for %u lanes", count);
-    for (uint32_t i = 0; i < count; i++)
-        pool->lanes[i] = (struct lane){
-            .index = i, .settled = pm_load64(&pool_lane(pool, i)->settled)};
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t settled = pm_load64(&pool_lane(pool, i)->settled);
+
+        pool->lanes[i] =
+            (struct lane){.index = i, .settled = settled, .generation = settled};
+    }
     return 0;
 }
 
@@ -95,7 +98,7 @@ void lane_store_settled(struct minl2r_pool *pool, struct lane *lane,
 
     _Static_assert(sizeof(line) == offsetof(struct pm_lane, word),
                    "settled has a line");
-    lane->settled = generation;
+    lane->settled = lane->generation = generation;
     pm_store_nt(phase, &media->settled, line, sizeof(line));
 }
 

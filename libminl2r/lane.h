@@ -14,13 +14,28 @@
 #include "libminl2r/pool.h"
 #include "libminl2r/spin.h"
 
-/* The DRAM twin of a struct pm_lane. All fields but `busy` belong to who holds the
- * lane. */
+/* Bytes [low, high) of the pool; none if they are equal. */
+struct interval {
+    uint64_t low, high;
+};
+
+/*
+ * The DRAM twin of a struct pm_lane. All fields but `busy` belong to who holds the
+ * lane; that of live.h others read, too, each in lines of its own.
+ */
 struct lane {
     struct spin busy;
     uint32_t index;
-    uint64_t settled;
+    uint64_t settled;    /* at least so much is durable */
+    uint64_t generation; /* the last one, settled or live */
     struct minl2r_stats stats;
+
+    _Alignas(128) uint64_t live; /* of live.h; atomic, as all that follows */
+    struct interval slots;
+
+    _Alignas(128) struct interval bytes; /* seldom changes */
+    struct lane *next_live;
+    bool has_been_live;
 } __attribute__((aligned(128)));
 
 /* Reads every lane's settled word. -ENOMEM. */
@@ -41,7 +56,7 @@ void lane_release(struct lane *lane);
 /* The generation that a transaction in this lane has. */
 static inline uint64_t lane_next_generation(const struct lane *lane)
 {
-    return lane->settled + 1;
+    return lane->generation + 1;
 }
 
 /*

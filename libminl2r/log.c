@@ -27,7 +27,7 @@ static uint64_t batch_seed(const struct minl2r_pool *pool, uint32_t lane)
 /*
  * What a batch of PM_BATCH_SIZE_MAX does not use for records is at most 80 bytes: its
  * header, less than RECORD_SIZE_MIN bytes or a PM_SWAP that did not fit, and the header
- * of the second half of a split PM_UNDO. A part loses its link line, less than a line
+ * of the second half of a split PM_UNDO. (PM_CHANGEs are in the first batch, at once.) A part loses its link line, less than a line
  * before it, and one short batch. Both are rounded up.
  */
 #define BATCH_LOSS 96
@@ -146,14 +146,19 @@ static void put_record(struct log_writer *writer, uint32_t type, uint32_t length
     writer->size += (uint32_t)sizeof(record);
 }
 
+static void put_bytes(struct log_writer *writer, const void *bytes, uint64_t size)
+{
+    uint64_t padded = LOG_PADDED(size);
+
+    memset(writer->batch + writer->size + padded - 8, 0, 8);
+    memcpy(writer->batch + writer->size, bytes, size);
+    writer->size += (uint32_t)padded;
+}
+
 static void put_undo(struct log_writer *writer, uint64_t target, uint64_t size)
 {
-    uint64_t padded = (size + 7) & ~7ull;
-
     put_record(writer, PM_UNDO, (uint32_t)size, target);
-    memset(writer->batch + writer->size + padded - 8, 0, 8);
-    memcpy(writer->batch + writer->size, pool_at(writer->pool, target), size);
-    writer->size += (uint32_t)padded;
+    put_bytes(writer, pool_at(writer->pool, target), size);
 }
 
 /* By far the most: one word's worth, and room for it. */
@@ -196,13 +201,34 @@ void log_append_blocks(struct log_writer *writer, enum pm_record_type type,
     put_record(writer, type, (uint32_t)run.count, run.offset);
 }
 
-void log_append_swap(struct log_writer *writer, uint64_t slot, struct pm_swap swap)
+static void append_swap(struct log_writer *writer, enum pm_record_type type,
+                        uint64_t slot, const struct pm_swap *swap)
 {
     writer->phase->stats->log_payload_bytes += sizeof(slot);
-    make_room(writer, sizeof(struct pm_record) + sizeof(swap));
-    put_record(writer, PM_SWAP, sizeof(slot), slot);
-    memcpy(writer->batch + writer->size, &swap, sizeof(swap));
-    writer->size += (uint32_t)sizeof(swap);
+    make_room(writer, sizeof(struct pm_record) + sizeof(*swap));
+    put_record(writer, type, sizeof(slot), slot);
+    memcpy(writer->batch + writer->size, swap, sizeof(*swap));
+    writer->size += (uint32_t)sizeof(*swap);
+}
+
+void log_append_swap(struct log_writer *writer, uint64_t slot, struct pm_swap swap)
+{
+    append_swap(writer, PM_SWAP, slot, &swap);
+}
+
+void log_append_slot(struct log_writer *writer, uint64_t slot, struct pm_swap swap)
+{
+    append_swap(writer, PM_SLOT, slot, &swap);
+}
+
+void log_append_change(struct log_writer *writer, uint64_t target, const void *bytes,
+                       uint32_t size)
+{
+    writer->phase->stats->log_payload_bytes += size;
+    make_room(writer, LOG_RECORD_SIZE(2 * LOG_PADDED(size)));
+    put_record(writer, PM_CHANGE, size, target);
+    put_bytes(writer, pool_at(writer->pool, target), size);
+    put_bytes(writer, bytes, size);
 }
 
 void log_end(struct log_writer *writer)
@@ -219,8 +245,11 @@ static uint64_t payload_size(const struct pm_record *record)
 {
     switch (record->type) {
     case PM_UNDO:
-        return ((uint64_t)record->length + 7) & ~7ull;
+        return LOG_PADDED(record->length);
+    case PM_CHANGE:
+        return 2 * LOG_PADDED(record->length);
     case PM_SWAP:
+    case PM_SLOT:
         return sizeof(struct pm_swap);
     default:
         return 0;
@@ -242,12 +271,14 @@ static bool record_is_valid(const struct geometry *geo, const struct pm_record *
 {
     switch (record->type) {
     case PM_UNDO:
+    case PM_CHANGE:
         return is_data(geo, record->target, record->length);
     case PM_ALLOC:
     case PM_FREE:
     case PM_LINK:
         return is_blocks(geo, record->target, record->length);
     case PM_SWAP:
+    case PM_SLOT:
         return swap_is_valid(geo, record, (const struct pm_swap *)(record + 1));
     default:
         return false;
@@ -267,6 +298,24 @@ static const struct pm_record *record_at(const struct pm_batch *batch, uint64_t 
     return record;
 }
 
+/* Does a log that begins with `batch` belong to a slot commit? */
+static bool begins_slot_commit(const struct pm_batch *batch)
+{
+    const struct pm_record *record = (const struct pm_record *)(batch + 1);
+
+    return record->type == PM_CHANGE || record->type == PM_SLOT;
+}
+
+/* A slot commit's log has records of its own, in this order. */
+static bool record_fits_log(const struct pm_record *record, bool of_slot_commit,
+                            uint32_t batch_index, uint32_t type_before)
+{
+    if (!of_slot_commit)
+        return record->type != PM_CHANGE && record->type != PM_SLOT;
+    return record->type == PM_SLOT ||
+           (record->type == PM_CHANGE && batch_index == 0 && type_before != PM_SLOT);
+}
+
 static int bad_record(const struct pm_batch *batch, uint32_t lane, uint64_t offset,
                       uint64_t at)
 {
@@ -283,12 +332,17 @@ static int validate_records(const struct minl2r_pool *pool, uint32_t lane,
     const struct pm_batch *batch = pool_at(pool, offset);
     uint64_t size = batch->size;
     uint64_t at = sizeof(*batch);
+    uint32_t type_before = 0;
 
+    if (batch->index == 0)
+        live->of_slot_commit = begins_slot_commit(batch);
     while (at < size) {
         const struct pm_record *record = record_at(batch, at, size);
 
-        if (!record || !record_is_valid(&pool->geo, record))
+        if (!record || !record_is_valid(&pool->geo, record) ||
+            !record_fits_log(record, live->of_slot_commit, batch->index, type_before))
             return bad_record(batch, lane, offset, at);
+        type_before = record->type;
         uint64_t next = at + sizeof(*record) + payload_size(record);
 
         if (record->type == PM_LINK && (at != sizeof(*batch) || next != size))
@@ -353,7 +407,9 @@ static int walk_on(struct minl2r_pool *pool, struct log_cursor *walk)
 
 int log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live *live)
 {
+    const struct pm_batch *first = pool_at(pool, pool_log_offset(pool, lane));
     uint64_t settled = pm_load64(&pool_lane(pool, lane)->settled);
+    uint64_t generation = first->generation;
     struct log_cursor walk;
     int result = 0;
 
@@ -362,7 +418,9 @@ int log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live *live)
         return error_set(EUCLEAN,
                          "lane %u: settled generation %llu is not possible (I4)", lane,
                          (unsigned long long)settled);
-    log_cursor_init(&walk, pool, lane, settled + 1);
+    if (generation <= settled || generation - settled > PM_LAG_MAX)
+        return 0;
+    log_cursor_init(&walk, pool, lane, generation);
     while (result == 0 && walk.offset <= walk.part_end && batch_is_valid(pool, &walk)) {
         live->batches++;
         live->last = walk.offset;
@@ -431,10 +489,12 @@ static void check_target(void *arg, const struct pm_record *record, const void *
 
     if (record->type == PM_LINK)
         return;
-    if (record->type == PM_UNDO || record->type == PM_SWAP)
+    bool is_swap = record->type == PM_SWAP || record->type == PM_SLOT;
+
+    if (is_swap || record->type == PM_UNDO || record->type == PM_CHANGE)
         run = blocks_of_range(&check->pool->geo, record->target, record->length);
     check->bad |= alloc_is_claimed(check->pool, run);
-    if (record->type != PM_SWAP)
+    if (!is_swap)
         return;
     check->bad |= alloc_is_claimed(check->pool, (struct block_run){swap->new_block, 1});
     if (swap->old_block != 0)

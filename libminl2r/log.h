@@ -16,9 +16,9 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/pool.h"
 
-/* Bytes that a record takes in a batch. */
-#define LOG_RECORD_SIZE(length)                                                        \
-    (sizeof(struct pm_record) + (((uint64_t)(length) + 7) & ~7ull))
+/* Bytes that a record takes in a batch; PM_CHANGE that of twice the padded length. */
+#define LOG_PADDED(length) (((uint64_t)(length) + 7) & ~7ull)
+#define LOG_RECORD_SIZE(length) (sizeof(struct pm_record) + LOG_PADDED(length))
 
 /* Where the next batch of one generation goes. */
 struct log_cursor {
@@ -52,6 +52,11 @@ void log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size);
 void log_append_blocks(struct log_writer *writer, enum pm_record_type type,
                        struct block_run run);
 void log_append_swap(struct log_writer *writer, uint64_t slot, struct pm_swap swap);
+
+/* The same of a slot commit: changes first, which have to fit into one batch. */
+void log_append_slot(struct log_writer *writer, uint64_t slot, struct pm_swap swap);
+void log_append_change(struct log_writer *writer, uint64_t target, const void *bytes,
+                       uint32_t size);
 void log_end(struct log_writer *writer);
 
 /*
@@ -76,12 +81,13 @@ struct log_live {
     uint64_t last;
     uint64_t batches;
     uint64_t records;
+    bool of_slot_commit;
 };
 int log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live *live);
 
 /*
  * The generation of the batch at the start of the lane's log, 0 if there is no valid
- * one. It is never above the one after the settled one (I4).
+ * one. It is never more than PM_LAG_MAX above the settled one (I4).
  */
 uint64_t log_first_generation(const struct minl2r_pool *pool, uint32_t lane);
 

@@ -11,6 +11,7 @@
 #include "libminl2r/check.h"
 #include "libminl2r/commit.h"
 #include "libminl2r/error.h"
+#include "libminl2r/live.h"
 #include "libminl2r/recovery.h"
 #include "libminl2r/thread.h"
 
@@ -65,7 +66,8 @@ static struct minl2r_pool *pool_new(const char *path)
 }
 
 /* Makes a pool of a mapping; takes over `pm` and `fd` if it succeeds. */
-static int pool_start(const char *path, const char *layout, const struct pm *pm, int fd,
+static int pool_start(const char *path, const char *layout,
+                      const struct minl2r_options *options, const struct pm *pm, int fd,
                       struct minl2r_pool **pool)
 {
     struct minl2r_pool *new = pool_new(path);
@@ -78,6 +80,7 @@ static int pool_start(const char *path, const char *layout, const struct pm *pm,
         goto free_pool;
     new->fd = fd;
     new->fork_count = fork_count();
+    new->prove = options && options->commit == MINL2R_COMMIT_PROVE;
     result = recovery_run(new);
     if (result < 0)
         goto detach;
@@ -107,7 +110,7 @@ int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
         return result;
     result = pool_format(&pm, layout, size, options);
     if (result == 0)
-        result = pool_start(path, layout, &pm, fd, pool);
+        result = pool_start(path, layout, options, &pm, fd, pool);
     if (result < 0)
         pool_file_discard(path, &pm, fd);
     return result;
@@ -125,10 +128,19 @@ int minl2r_pool_open(const char *path, const char *layout,
 
     if (result < 0)
         return result;
-    result = pool_start(path, layout, &pm, fd, pool);
+    result = pool_start(path, layout, options, &pm, fd, pool);
     if (result < 0)
         pool_file_close(&pm, fd);
     return result;
+}
+
+/* So that the next open has nothing to finish. It can: a failing medium is no matter. */
+static void settle_all(struct minl2r_pool *pool)
+{
+    struct pm_phase phase = {.pm = &pool->pm, .stats = &pool->stats};
+
+    if (pool_is_usable(pool) && live_possible(pool))
+        live_settle_now(pool, &phase);
 }
 
 /*
@@ -147,6 +159,7 @@ int minl2r_pool_close(struct minl2r_pool *pool)
 
         if (result < 0)
             return result;
+        settle_all(pool);
         pool_file_unlock(fd);
     }
 

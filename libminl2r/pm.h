@@ -7,8 +7,8 @@
  *
  * Stores are gathered in a *phase*: all that one thread stores between two fences. On
  * hardware a locked instruction waits for what was flushed or streamed before it, so
- * within a phase the order is: locks and pm_or64/pm_and64, then stores, then streams
- * and flushes, then the fence.
+ * within a phase the order is: locks and pm_or64/pm_and64/pm_max64, then stores, then
+ * streams and flushes, then the fence.
  */
 #ifndef MINL2R_PM_H
 #define MINL2R_PM_H
@@ -65,6 +65,9 @@ void pm_store_piece(struct pm_phase *phase, const void *dst, const void *src,
 /* Sets or clears bits of a word atomically. Durable after pm_flush() and pm_fence(). */
 void pm_or64(struct pm_phase *phase, const uint64_t *word, uint64_t bits);
 void pm_and64(struct pm_phase *phase, const uint64_t *word, uint64_t bits);
+
+/* Raises a word to `value`, unless it is there or above already, atomically. */
+void pm_max64(struct pm_phase *phase, const uint64_t *word, uint64_t value);
 
 /*
  * Non-temporal stores; durable after pm_fence(). Any alignment; what starts or ends

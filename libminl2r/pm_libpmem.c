@@ -353,6 +353,17 @@ void pm_and64(struct pm_phase *phase, const uint64_t *word, uint64_t bits)
     note_store(phase, word, sizeof(*word));
 }
 
+void pm_max64(struct pm_phase *phase, const uint64_t *word, uint64_t value)
+{
+    uint64_t old = pm_load64(word);
+
+    while (old < value &&
+           !__atomic_compare_exchange_n((uint64_t *)writable(word), &old, value, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+    note_store(phase, word, old < value ? sizeof(*word) : 0);
+}
+
 /* ---- Flushes, streams and fences ------------------------------------------------- */
 
 /* Every processor of x86-64 has what whole lines need; elsewhere libpmem knows. */

@@ -49,9 +49,11 @@ struct minl2r_pool {
     struct geometry geo;
     uint64_t checksum_seed; /* from the uuid */
     struct alloc *alloc;
-    struct lane *lanes;  /* [geo.lane_count] */
-    bool poisoned;       /* atomic */
-    uint64_t fork_count; /* fork_count() when opened */
+    struct lane *lanes;      /* [geo.lane_count] */
+    struct lane *live_lanes; /* of live.h; atomic */
+    bool poisoned;           /* atomic */
+    bool prove;              /* MINL2R_COMMIT_PROVE */
+    uint64_t fork_count;     /* fork_count() when opened */
 
     int fd; /* -1: attached */
     char *path;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Recovery (I6). Every lane has at most one generation that is not settled, the next
- * one. If its log holds valid batches, they are undone:
+ * Recovery (I6). Every lane has at most one generation that is live. If its log holds
+ * valid batches, they are undone, or, of a slot commit, finished:
  *
  *   validate  all lanes' logs, before the first store
  *   undo      newest record first; every range, slot and bit is flushed even where it
  *             has its value already: a killed process leaves caches that a later power
  *             loss does not
  *   fence     what was undone, then
- *   settle    every lane, undone or not: a torn batch of the next generation, or later
- *             batches of it whose first one did not arrive, must never be taken for
- *             those of a new transaction of the same number
+ *   settle    every lane, undone or not, above all that can have been tried: a torn
+ *             batch, or later batches whose first one did not arrive, must never be
+ *             taken for those of a new transaction of the same number
  *   fence     settled, then the pool's use
  *
  * A crash in between leaves the logs as they were, and the same is undone again.
@@ -25,6 +25,7 @@
 #include "libminl2r/error.h"
 #include "libminl2r/lane.h"
 #include "libminl2r/log.h"
+#include "libminl2r/slot_commit.h"
 
 /* ---- Undo ------------------------------------------------------------------------ */
 
@@ -129,15 +130,25 @@ static void flush_noted_word(const struct minl2r_pool *pool, uint32_t lane,
         pm_flush(phase, pool_at(pool, offset), sizeof(uint64_t));
 }
 
+static bool any_is_live(const struct minl2r_pool *pool, const struct log_live *live)
+{
+    for (uint32_t i = 0; i < pool->geo.lane_count; i++)
+        if (live[i].last != 0)
+            return true;
+    return false;
+}
+
 static int undo_lanes(struct minl2r_pool *pool, const struct log_live *live,
                       uint8_t *scratch, struct pm_phase *phase)
 {
     for (uint32_t i = 0; i < pool->geo.lane_count; i++) {
         flush_noted_word(pool, i, phase);
-        if (live[i].last != 0)
+        if (live[i].of_slot_commit)
+            slot_commit_recover(pool, i, &live[i], scratch, phase, &pool->recovery);
+        else if (live[i].last != 0)
             recovery_undo(pool, live[i].last, scratch, phase, &pool->recovery);
     }
-    if (pool->recovery.lanes == 0)
+    if (!any_is_live(pool, live))
         return 0;
     return pm_fence(phase); /* I6: what was undone, then its generation settled */
 }
@@ -145,7 +156,7 @@ static int undo_lanes(struct minl2r_pool *pool, const struct log_live *live,
 static int settle_lanes(struct minl2r_pool *pool, struct pm_phase *phase)
 {
     for (uint32_t i = 0; i < pool->geo.lane_count; i++)
-        lane_store_settled(pool, &pool->lanes[i], lane_next_generation(&pool->lanes[i]),
+        lane_store_settled(pool, &pool->lanes[i], pool->lanes[i].settled + PM_LAG_MAX,
                            phase);
     return pm_fence(
         phase); /* I4: generations that may have been tried, then new ones */
@@ -174,7 +185,7 @@ int recovery_run(struct minl2r_pool *pool)
         result = settle_lanes(pool, &phase);
     if (result == -EIO)
         pool_poison(pool);
-    if (result == 0 && pool->recovery.lanes > 0)
+    if (result == 0 && any_is_live(pool, live))
         alloc_reload(pool);
     pool->recovery.ns = now_ns() - begin_ns;
     free(scratch);

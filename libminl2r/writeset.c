@@ -61,8 +61,10 @@ int writeset_init(struct writeset *ws, struct minl2r_pool *pool)
     ws->pool = pool;
     ws->table_size = TABLE_SIZE_MIN;
     ws->table = calloc(ws->table_size, sizeof(struct block_write *));
-    if (!ws->table || arena_init(&ws->arena) < 0) {
+    if (!ws->table || settling_init(&ws->settling, pool) < 0 ||
+        arena_init(&ws->arena) < 0) {
         free(ws->table);
+        settling_finish(&ws->settling);
         return no_memory();
     }
     clear_lists(ws);
@@ -72,6 +74,7 @@ int writeset_init(struct writeset *ws, struct minl2r_pool *pool)
 void writeset_finish(struct writeset *ws)
 {
     free(ws->table);
+    settling_finish(&ws->settling);
     arena_finish(&ws->arena);
 }
 
@@ -149,6 +152,20 @@ static void run_list_add_blocks(const struct writeset *ws, struct run_list *list
     run_list_add(list, offset, count);
 }
 
+/* ---- Reserving blocks ------------------------------------------------------------ */
+
+/* As alloc_reserve(), but blocks in quarantine are used rather than none. */
+static int reserve_blocks(struct writeset *ws, uint64_t count, uint64_t spare,
+                          uint64_t *offset)
+{
+    if (alloc_reserve(ws->pool, count, spare, offset) == 0)
+        return 0;
+    if (alloc_quarantine_count(ws->pool) == 0 ||
+        live_end_quarantine(ws->pool, ws->phase, &ws->settling) < 0)
+        return -ENOSPC;
+    return alloc_reserve(ws->pool, count, spare, offset);
+}
+
 /* ---- Log space ------------------------------------------------------------------- */
 
 static int add_segment(struct writeset *ws, uint64_t missing)
@@ -164,7 +181,7 @@ static int add_segment(struct writeset *ws, uint64_t missing)
         return result;
     if (count > count_max)
         count = count_max;
-    while (alloc_reserve(ws->pool, count, 0, &offset) < 0) {
+    while (reserve_blocks(ws, count, 0, &offset) < 0) {
         count /= 2;
         if (count == 0)
             return error_set(ENOSPC, "no space for %llu more bytes of log",
@@ -536,7 +553,7 @@ static void choose_pointer(struct writeset *ws, struct block_write *write,
     if (write->fresh || !write->slot || write->slots ||
         covered < ws->pool->geo.pointer_threshold || is_freed(ws, write->block))
         return;
-    if (alloc_reserve(ws->pool, 1, 0, &write->fresh) < 0)
+    if (reserve_blocks(ws, 1, 0, &write->fresh) < 0)
         write->fresh = 0;
     else
         ws->fresh_count++;
@@ -1089,7 +1106,7 @@ static int fill_hole(struct writeset *ws, struct block_write *write)
 {
     if (write->fresh)
         return 0;
-    if (alloc_reserve(ws->pool, 1, ws->pool->geo.spare_blocks, &write->fresh) < 0) {
+    if (reserve_blocks(ws, 1, ws->pool->geo.spare_blocks, &write->fresh) < 0) {
         write->fresh = 0;
         return error_set(ENOSPC, "no free block");
     }
@@ -1219,7 +1236,7 @@ int writeset_alloc(struct writeset *ws, uint64_t blocks, uint64_t *offset)
         result = reserve_log(ws, sizeof(struct pm_record), 0);
     if (result < 0)
         return result;
-    if (alloc_reserve(ws->pool, blocks, geo->spare_blocks, offset) < 0)
+    if (reserve_blocks(ws, blocks, geo->spare_blocks, offset) < 0)
         return error_set(ENOSPC, "no %llu contiguous free blocks",
                          (unsigned long long)blocks);
     run_list_add_blocks(ws, &ws->allocs, *offset, blocks);

@@ -17,6 +17,7 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/arena.h"
 #include "libminl2r/lane.h"
+#include "libminl2r/live.h"
 #include "libminl2r/pool.h"
 
 /* New bytes of [start, end) in a block. */
@@ -77,6 +78,7 @@ struct writeset {
     struct minl2r_pool *pool;
     struct pm_phase *phase; /* for what is stored before commit: fresh and own blocks */
     struct lane **lane;     /* taken early, where it can be, to stream whole blocks */
+    struct settling settling; /* what slot commits left live; empty between fences */
     struct arena arena;
 
     struct block_write *first, **last;

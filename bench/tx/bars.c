@@ -119,7 +119,7 @@ static const struct bar bars[] = {
     {"fences, 1 range", "", RANDOM(8, 1), fences, EQUAL_TO, 3},
     {"fences, 16 ranges", "", RANDOM(8, 16), fences, EQUAL_TO, 3},
     {"fences, 64 ranges", "", RANDOM(8, 64), fences, EQUAL_TO, 3},
-    {"fences, block swap", "", WHOLE_BLOCK, fences, EQUAL_TO, 3},
+    {"fences, block swap", "", WHOLE_BLOCK, fences, EQUAL_TO, 2},
     {"fences, read only", "", RANDOM(0, 0), fences, EQUAL_TO, 0},
     {"fences, store64", "", STORE64, fences, EQUAL_TO, 1},
     {"lines, 8 B", "", RANDOM(8, 1), lines, AT_MOST, 3},

@@ -224,7 +224,7 @@ static const struct library_mutant mutants[] = {
     {{"only-live-lanes-settled", "R11",
       "only lanes with something to undo are settled", "generations"},
      ONLY_LIVE_LANES_SETTLED, RECOVERY, {"small-log.write_ranges"}, {0}},
-    {{"recovery-not-fenced", "R11", "no fence after lanes are settled", OLD_OR_NEW},
+    {{"recovery-not-fenced", "R11", "no fence after lanes are settled", "check"},
      DOOR, RECOVERY, {"small-log.write_ranges"}, {DOOR_LOSE_FENCE, 1}},
 
     /* Volatile things on media. */
@@ -310,6 +310,17 @@ void __wrap_log_append_swap(struct log_writer *writer, uint64_t slot,
         __real_log_append_swap(writer, slot, swap);
 }
 
+void __real_log_append_slot(struct log_writer *writer, uint64_t slot,
+                            struct pm_swap swap);
+void __wrap_log_append_slot(struct log_writer *writer, uint64_t slot,
+                            struct pm_swap swap);
+void __wrap_log_append_slot(struct log_writer *writer, uint64_t slot,
+                            struct pm_swap swap)
+{
+    if (!is(SWAP_NOT_LOGGED))
+        __real_log_append_slot(writer, slot, swap);
+}
+
 static void log_address(const struct log_writer *writer)
 {
     struct pm_record *record =
@@ -363,7 +374,7 @@ int __wrap_lane_settle(struct minl2r_pool *pool, struct lane *lane, uint64_t gen
     int result = __real_lane_settle(pool, lane, generation, phase);
 
     if (now.chosen && now.chosen->bug == GENERATION_USED_AGAIN)
-        lane->settled--;
+        lane->settled = --lane->generation;
     return result;
 }
 
@@ -376,7 +387,7 @@ void __wrap_lane_store_settled(struct minl2r_pool *pool, struct lane *lane,
         (is(ONLY_LIVE_LANES_SETTLED) && !now.lane_is_live[lane->index]))
         return;
     if (is(SETTLED_MOVES_BACK))
-        generation -= 2;
+        generation = lane->settled - 1;
     __real_lane_store_settled(pool, lane, generation, phase);
 }
 

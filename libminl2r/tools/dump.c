@@ -161,6 +161,10 @@ static const char *type_name(uint32_t type)
         return "swap";
     case PM_LINK:
         return "link";
+    case PM_CHANGE:
+        return "change";
+    case PM_SLOT:
+        return "slot";
     default:
         return "unknown";
     }
@@ -175,10 +179,10 @@ static void add_record(void *records, const struct pm_record *record,
     cJSON_AddStringToObject(object, "type", type_name(record->type));
     tool_add_u64(object, "target", record->target);
     tool_add_u64(object, "length", record->length);
-    if (record->type == PM_UNDO)
+    if (record->type == PM_UNDO || record->type == PM_CHANGE)
         tool_add_hex(object, record->length > SHOWN_MAX ? "first_bytes" : "bytes",
                      payload, record->length > SHOWN_MAX ? SHOWN_MAX : record->length);
-    if (record->type == PM_SWAP) {
+    if (record->type == PM_SWAP || record->type == PM_SLOT) {
         tool_add_u64(object, "old_block", swap->old_block);
         tool_add_u64(object, "new_block", swap->new_block);
     }

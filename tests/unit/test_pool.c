@@ -162,7 +162,8 @@ static void options_out_of_range_are_refused_and_named(void **state)
         {{.spare_blocks = 100000}, "spare_blocks is 100000"},
         {{.mode = 010000}, "mode is 010000"},
         {{.require = (enum minl2r_medium)5}, "require is 5"},
-        {{.reserved = {[8] = 1}}, "reserved[8] is 1"},
+        {{.commit = (enum minl2r_commit)2}, "commit is 2"},
+        {{.reserved = {[7] = 1}}, "reserved[7] is 1"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "libminl2r/live.h"
+
+#include <stdlib.h>
+
+#include "libminl2r/alloc.h"
+
+int settling_init(struct settling *settling, const struct minl2r_pool *pool)
+{
+    settling->generations = calloc(pool->geo.lane_count, sizeof(uint64_t));
+    settling->any = false;
+    return settling->generations ? 0 : -1;
+}
+
+void settling_finish(struct settling *settling)
+{
+    free(settling->generations);
+}
+
+/* Lanes enter this list at its head, once, and stay. */
+static struct lane *first_lane(const struct minl2r_pool *pool)
+{
+    return __atomic_load_n(&pool->live_lanes, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * The lane's holder changes this at the end of its next slot commit. Who sees a part of
+ * that already need not see the rest: the generation before is not live then.
+ */
+static bool overlaps(const struct interval *owned, struct interval range)
+{
+    return __atomic_load_n(&owned->low, __ATOMIC_RELAXED) < range.high &&
+           range.low < __atomic_load_n(&owned->high, __ATOMIC_RELAXED);
+}
+
+/* Flushes it whoever raised it: that one's fence may not have come yet. */
+static void raise_settled(const struct minl2r_pool *pool, const struct lane *lane,
+                          uint64_t generation, struct pm_phase *phase)
+{
+    const uint64_t *settled = &pool_lane(pool, lane->index)->settled;
+
+    phase->last_line = 0; /* others store to the line, too */
+    pm_max64(phase, settled, generation);
+    pm_flush(phase, settled, sizeof(*settled));
+}
+
+static void settle(const struct minl2r_pool *pool, const struct lane *lane,
+                   struct pm_phase *phase, struct settling *settling)
+{
+    uint64_t generation = __atomic_load_n(&lane->live, __ATOMIC_ACQUIRE);
+
+    if (generation == 0)
+        return;
+    settling->generations[lane->index] = generation;
+    settling->any = true;
+    raise_settled(pool, lane, generation, phase);
+}
+
+void live_settle_all(const struct minl2r_pool *pool, const struct lane *own,
+                     struct pm_phase *phase, struct settling *settling)
+{
+    for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
+        if (lane != own)
+            settle(pool, lane, phase, settling);
+}
+
+void live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
+                       struct interval range, struct pm_phase *phase,
+                       struct settling *settling)
+{
+    for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
+        if (lane != own && overlaps(&lane->bytes, range))
+            settle(pool, lane, phase, settling);
+}
+
+void live_settle_word(const struct minl2r_pool *pool, const struct lane *own,
+                      struct interval range, struct pm_phase *phase,
+                      struct settling *settling)
+{
+    for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
+        if (lane != own &&
+            (overlaps(&lane->bytes, range) || overlaps(&lane->slots, range)))
+            settle(pool, lane, phase, settling);
+}
+
+/* Unless its holder has gone on. */
+static void forget(struct lane *lane, uint64_t generation)
+{
+    __atomic_compare_exchange_n(&lane->live, &generation, 0, false, __ATOMIC_RELEASE,
+                                __ATOMIC_RELAXED);
+}
+
+void live_forget(const struct minl2r_pool *pool, struct settling *settling)
+{
+    if (!settling->any)
+        return;
+    settling->any = false;
+    for (struct lane *lane = first_lane(pool); lane; lane = lane->next_live) {
+        if (settling->generations[lane->index] == 0)
+            continue;
+        forget(lane, settling->generations[lane->index]);
+        settling->generations[lane->index] = 0;
+    }
+}
+
+int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
+                         struct pm_phase *phase)
+{
+    struct interval range = {offset, offset + sizeof(uint64_t)};
+
+    for (struct lane *lane = first_lane(pool); lane; lane = lane->next_live) {
+        uint64_t generation = __atomic_load_n(&lane->live, __ATOMIC_ACQUIRE);
+
+        if (generation == 0 ||
+            !(overlaps(&lane->bytes, range) || overlaps(&lane->slots, range)))
+            continue;
+        raise_settled(pool, lane, generation, phase);
+        if (pm_fence(phase) < 0) /* I3: settled, then the word */
+            return pool_poison(pool);
+        forget(lane, generation);
+    }
+    return 0;
+}
+
+void live_settle_now(struct minl2r_pool *pool, struct pm_phase *phase)
+{
+    for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
+        if (lane->live != 0)
+            raise_settled(pool, lane, lane->live, phase);
+    pm_fence(phase); /* I4: settled, then another process */
+}
+
+int live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
+                        struct settling *settling)
+{
+    uint64_t mark = alloc_quarantine_mark(pool);
+
+    live_settle_all(pool, NULL, phase, settling);
+    if (pm_fence(phase) < 0) /* I5: settled, then another use of the blocks */
+        return pool_poison(pool);
+    live_forget(pool, settling);
+    alloc_end_quarantine(pool, mark);
+    return 0;
+}
+
+static void store_interval(struct interval *to, struct interval value)
+{
+    if (to->low != value.low)
+        __atomic_store_n(&to->low, value.low, __ATOMIC_RELAXED);
+    if (to->high != value.high)
+        __atomic_store_n(&to->high, value.high, __ATOMIC_RELAXED);
+}
+
+static void link_lane(struct minl2r_pool *pool, struct lane *lane)
+{
+    lane->has_been_live = true;
+    lane->next_live = first_lane(pool);
+    while (!__atomic_compare_exchange_n(&pool->live_lanes, &lane->next_live, lane,
+                                        false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        ;
+}
+
+void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
+                struct interval slots, struct interval bytes)
+{
+    store_interval(&lane->slots, slots);
+    store_interval(&lane->bytes, bytes);
+    __atomic_store_n(&lane->live, generation, __ATOMIC_RELEASE);
+    if (!lane->has_been_live)
+        link_lane(pool, lane);
+}

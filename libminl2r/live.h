@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * live.h - generations that committed and are live still, and who has to settle them.
+ *
+ * A slot commit (slot_commit.h) ends without settling its generation. Recovery finishes
+ * it once more, or undoes it, by what it finds at the slots and bytes that its log
+ * names: those must not change behind its back. So, with "settles" for: raises the
+ * settled word of that lane and flushes it, before a fence that precedes the change:
+ *
+ *   who logs            settles every live lane: it rides on F1;
+ *   a slot commit       settles the lanes whose bytes it changes: it rides on F1;
+ *   a word              settles the lanes whose bytes or slots it changes;
+ *   fresh bytes         settle the lanes whose bytes they change, with a fence of their
+ *                       own, since they are stored before F1;
+ *   who takes blocks    settles every lane that was live when they were freed.
+ *   out of quarantine
+ *
+ * Slots that a slot commit swaps settle nobody: recovery sees by their value that they
+ * went on, since a block that was freed is in quarantine as long as a generation is
+ * live that can name it.
+ *
+ * Settling raises a word that other threads may be raising, too, to a generation that
+ * committed; the lane itself may have gone on. A lane counts as settled only after the
+ * fence of one who raised it (live_forget).
+ */
+#ifndef MINL2R_LIVE_H
+#define MINL2R_LIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libminl2r/lane.h"
+#include "libminl2r/pool.h"
+
+/* What one transaction is settling: a generation per lane of the pool; 0: none. */
+struct settling {
+    uint64_t *generations;
+    bool any;
+};
+
+int settling_init(struct settling *settling, const struct minl2r_pool *pool);
+void settling_finish(struct settling *settling);
+
+/* Has there been a slot commit at all? */
+static inline bool live_possible(const struct minl2r_pool *pool)
+{
+    return __atomic_load_n(&pool->live_lanes, __ATOMIC_ACQUIRE) != NULL;
+}
+
+/*
+ * Settle every live lane but `own`, which may be NULL; or those that own bytes of
+ * `range`, or bytes or slots. A fence must follow, and then live_forget().
+ */
+void live_settle_all(const struct minl2r_pool *pool, const struct lane *own,
+                     struct pm_phase *phase, struct settling *settling);
+void live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
+                       struct interval range, struct pm_phase *phase,
+                       struct settling *settling);
+void live_settle_word(const struct minl2r_pool *pool, const struct lane *own,
+                      struct interval range, struct pm_phase *phase,
+                      struct settling *settling);
+
+/* The same of the word at `offset`, with a fence where one is needed. -EIO. */
+int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
+                         struct pm_phase *phase);
+
+/* Settles every lane, as the last thing that is done to the pool. */
+void live_settle_now(struct minl2r_pool *pool, struct pm_phase *phase);
+
+/* What was settled is durable: nobody has to settle it again. */
+void live_forget(const struct minl2r_pool *pool, struct settling *settling);
+
+/* Settles every lane, waits for that, and releases what was in quarantine. -EIO. */
+int live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
+                        struct settling *settling);
+
+/* The generation of `lane`, which committed, stays live and owns these. */
+void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
+                struct interval slots, struct interval bytes);
+
+/* The lane's holder settled it. */
+static inline void live_leave(struct lane *lane)
+{
+    if (__atomic_load_n(&lane->live, __ATOMIC_RELAXED) != 0)
+        __atomic_store_n(&lane->live, 0, __ATOMIC_RELEASE);
+}
+
+#endif

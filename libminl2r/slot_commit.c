@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "libminl2r/slot_commit.h"
+
+#include <string.h>
+
+#include "libminl2r/live.h"
+
+/* Bytes beside the slots: more of them cost more than the fence that they save. */
+#define BYTES_MAX 256
+#define EXTENTS_MAX 16
+
+/* Swaps that free a block, of one commit. */
+#define FREED_MAX 256
+
+/* So many blocks in quarantine are taken out of it by the next slot commit. */
+#define QUARANTINE_LONG 16
+
+/* ---- Which transactions ---------------------------------------------------------- */
+
+/* What a transaction would log and own. */
+struct plan {
+    uint64_t log_size;
+    uint32_t freed_count;
+    const struct block_write *bytes; /* the only block with changed bytes */
+    struct interval slots, byte_range;
+};
+
+static struct interval joined(struct interval a, struct interval b)
+{
+    if (a.low == a.high)
+        return b;
+    return (struct interval){a.low < b.low ? a.low : b.low,
+                             a.high > b.high ? a.high : b.high};
+}
+
+static bool plan_swap(struct plan *plan, const struct block_write *write)
+{
+    struct interval slot = {write->slot, write->slot + sizeof(write->slot)};
+
+    plan->log_size += sizeof(struct pm_record) + sizeof(struct pm_swap);
+    plan->freed_count += write->block != 0;
+    plan->slots = joined(plan->slots, slot);
+    return !write->slot_is_own && plan->freed_count <= FREED_MAX;
+}
+
+static bool plan_bytes(struct plan *plan, const struct block_write *write)
+{
+    if (plan->bytes || write->covered > BYTES_MAX || write->extent_count > EXTENTS_MAX)
+        return false;
+    plan->bytes = write;
+    for (uint32_t i = 0; i < write->extent_count; i++) {
+        const struct extent *e = &write->extents[i];
+        struct interval range = {write->block + e->start, write->block + e->end};
+
+        plan->log_size += LOG_RECORD_SIZE(2 * LOG_PADDED(e->end - e->start));
+        plan->byte_range = joined(plan->byte_range, range);
+    }
+    return true;
+}
+
+/* False if it does not fit. */
+static bool make_plan(const struct minl2r_tx *tx, struct plan *plan)
+{
+    const struct writeset *ws = &tx->writes;
+
+    *plan = (struct plan){0};
+    if (tx->cursor.index > 0 || ws->allocs.count > 0 || ws->frees.count > 0 ||
+        ws->segments.count > 0)
+        return false;
+    for (const struct block_write *w = ws->first; w; w = w->next) {
+        if (w->fresh
+                ? !plan_swap(plan, w)
+                : w->extent_count > 0 && (!tx->pool->prove || !plan_bytes(plan, w)))
+            return false;
+    }
+    return log_space_needed(plan->log_size) <= log_part_space(tx->pool->geo.log_size);
+}
+
+bool slot_commit_fits(const struct minl2r_tx *tx)
+{
+    struct plan plan;
+
+    return (tx->writes.fresh_count > 0 || tx->pool->prove) && make_plan(tx, &plan);
+}
+
+/* ---- Commit ---------------------------------------------------------------------- */
+
+/* I4: no generation is more than PM_LAG_MAX above what is settled for sure. */
+static void keep_up(struct minl2r_tx *tx)
+{
+    const struct lane *lane = tx->lane;
+    const uint64_t *settled = &pool_lane(tx->pool, lane->index)->settled;
+
+    if (lane->generation - lane->settled < PM_LAG_MAX - 1)
+        return;
+    pm_max64(&tx->phase, settled, lane->generation);
+    pm_flush(&tx->phase, settled, sizeof(*settled));
+}
+
+static void settle_owners(struct minl2r_tx *tx, const struct plan *plan)
+{
+    struct settling *settling = &tx->writes.settling;
+
+    live_settle_bytes(tx->pool, tx->lane, plan->slots, &tx->phase, settling);
+    if (plan->bytes)
+        live_settle_word(tx->pool, tx->lane, plan->byte_range, &tx->phase, settling);
+}
+
+/* They are flushed with the bits of the blocks: streaming them gains nothing. */
+static void log_bytes(struct log_writer *writer, struct block_write *write)
+{
+    static const uint8_t zeros[BYTES_MAX];
+
+    write->past_cache = false;
+    for (uint32_t i = 0; i < write->extent_count; i++) {
+        struct extent *e = &write->extents[i];
+        uint64_t target = write->block + e->start;
+        uint32_t size = e->end - e->start;
+
+        e->unchanged = commit_has_bytes(pool_at(writer->pool, target), e->bytes, size);
+        if (!e->unchanged)
+            log_append_change(writer, target, e->bytes ? e->bytes : zeros, size);
+    }
+}
+
+static int log_changes(struct minl2r_tx *tx)
+{
+    struct log_writer writer = commit_begin_log(tx);
+
+    for (struct block_write *w = tx->writes.first; w; w = w->next)
+        if (!w->fresh)
+            log_bytes(&writer, w);
+    for (const struct block_write *w = tx->writes.first; w; w = w->next)
+        if (w->fresh)
+            log_append_slot(&writer, w->slot, (struct pm_swap){w->block, w->fresh});
+    log_end(&writer);
+    return commit_log_result(tx, &writer);
+}
+
+/* Up to F1. */
+static int log_and_store_fresh(struct minl2r_tx *tx, const struct plan *plan)
+{
+    bool ends_quarantine = alloc_quarantine_count(tx->pool) >= QUARANTINE_LONG;
+    uint64_t mark = alloc_quarantine_mark(tx->pool);
+
+    keep_up(tx);
+    if (ends_quarantine)
+        live_settle_all(tx->pool, tx->lane, &tx->phase, &tx->writes.settling);
+    else
+        settle_owners(tx, plan);
+    int result = log_changes(tx);
+
+    if (result < 0)
+        return result;
+    commit_store_fresh(tx);
+    result = commit_order(tx); /* I1, I2, and who owned what changes is settled */
+    if (result < 0)
+        return result;
+    if (tx->lane->generation - tx->lane->settled >= PM_LAG_MAX - 1)
+        tx->lane->settled = tx->lane->generation;
+    live_forget(tx->pool, &tx->writes.settling);
+    if (ends_quarantine)
+        alloc_end_quarantine(tx->pool, mark);
+    return 0;
+}
+
+/* I5: what this commit freed stays busy while a live generation may name it. */
+static int quarantine_freed(struct minl2r_tx *tx)
+{
+    int result = 0;
+
+    for (const struct block_write *w = tx->writes.first; w && result == 0; w = w->next)
+        if (w->fresh && w->block)
+            while (result == 0 && !alloc_quarantine(tx->pool, w->block))
+                result =
+                    live_end_quarantine(tx->pool, &tx->phase, &tx->writes.settling);
+    return result;
+}
+
+int slot_commit(struct minl2r_tx *tx)
+{
+    struct plan plan;
+
+    make_plan(tx, &plan);
+    int result = log_and_store_fresh(tx, &plan);
+
+    if (result == 0) {
+        alloc_prefetch_next(tx->pool); /* while F2 drains */
+        result = commit_store_in_place(tx);
+    }
+    if (result < 0 || tx->cursor.index == 0) /* every byte was there already */
+        return result;
+    tx->lane->generation = tx->cursor.generation;
+    live_enter(tx->pool, tx->lane, tx->cursor.generation, plan.slots, plan.byte_range);
+    tx->freed_in_quarantine = true;
+    return quarantine_freed(tx);
+}
+
+/* ---- Recovery -------------------------------------------------------------------- */
+
+struct slot_recovery {
+    struct minl2r_pool *pool;
+    struct pm_phase *phase;
+    struct minl2r_recovery *done;
+
+    /* Of batch 0. */
+    bool has_bytes;
+    bool all_bytes_new;
+    bool first_slot_is_old;
+};
+
+static uint64_t slot_value(const struct slot_recovery *r, uint64_t slot)
+{
+    return pm_load64(pool_at(r->pool, slot));
+}
+
+static const uint8_t *new_bytes(const struct pm_record *record, const void *payload)
+{
+    return (const uint8_t *)payload + LOG_PADDED(record->length);
+}
+
+/* Newest first: the first slot comes last. */
+static void look_at_record(void *arg, const struct pm_record *record,
+                           const void *payload)
+{
+    struct slot_recovery *r = arg;
+    const struct pm_swap *swap = payload;
+
+    if (record->type == PM_SLOT) {
+        r->first_slot_is_old = slot_value(r, record->target) == swap->old_block;
+        return;
+    }
+    r->has_bytes = true;
+    if (memcmp(pool_at(r->pool, record->target), new_bytes(record, payload),
+               record->length) != 0)
+        r->all_bytes_new = false;
+}
+
+static void put_slot(const struct slot_recovery *r, uint64_t slot, uint64_t block,
+                     uint64_t unused)
+{
+    struct block_run used = {block, 1}, free = {unused, 1};
+
+    pm_store_piece(r->phase, pool_at(r->pool, slot), &block, sizeof(block));
+    pm_flush(r->phase, pool_at(r->pool, slot), sizeof(block));
+    if (block) {
+        alloc_publish(r->pool, r->phase, used);
+        alloc_flush(r->pool, r->phase, used);
+    }
+    if (unused) {
+        alloc_unpublish(r->pool, r->phase, free);
+        alloc_flush(r->pool, r->phase, free);
+    }
+}
+
+static void finish_slot(const struct slot_recovery *r, uint64_t slot,
+                        const struct pm_swap *swap)
+{
+    uint64_t value = slot_value(r, slot);
+    struct block_run holder = {block_start(&r->pool->geo, slot), 1};
+
+    if ((value == swap->old_block || value == swap->new_block) &&
+        alloc_is_allocated(r->pool, holder))
+        put_slot(r, slot, swap->new_block, swap->old_block);
+    else
+        pm_flush(r->phase, pool_at(r->pool, slot), sizeof(value));
+}
+
+static void finish_record(void *arg, const struct pm_record *record,
+                          const void *payload)
+{
+    const struct slot_recovery *r = arg;
+
+    if (record->type == PM_SLOT)
+        finish_slot(r, record->target, payload);
+    else
+        pm_flush(r->phase, pool_at(r->pool, record->target), record->length);
+}
+
+static void undo_record(void *arg, const struct pm_record *record, const void *payload)
+{
+    const struct slot_recovery *r = arg;
+    const void *target = pool_at(r->pool, record->target);
+    const struct pm_swap *swap = payload;
+
+    r->done->records++;
+    r->done->bytes += record->length;
+    if (record->type == PM_SLOT) {
+        r->done->blocks += swap->old_block ? 2 : 1;
+        put_slot(r, record->target, swap->old_block, swap->new_block);
+        return;
+    }
+    pm_store(r->phase, target, payload, record->length);
+    pm_flush(r->phase, target, record->length);
+}
+
+void slot_commit_recover(struct minl2r_pool *pool, uint32_t lane,
+                         const struct log_live *live, uint8_t *scratch,
+                         struct pm_phase *phase, struct minl2r_recovery *done)
+{
+    struct slot_recovery r = {pool, phase, done, .all_bytes_new = true};
+    uint64_t offset = live->last;
+
+    log_visit_batch(pool, pool_log_offset(pool, lane), scratch, look_at_record, &r);
+    bool committed = r.has_bytes ? r.all_bytes_new : !r.first_slot_is_old;
+
+    for (; offset != 0; done->batches += !committed)
+        offset = log_visit_batch(pool, offset, scratch,
+                                 committed ? finish_record : undo_record, &r);
+    done->lanes += !committed;
+}
