@@ -280,7 +280,7 @@ int pmfs_mount(const char *path, const struct pmfs_mount_options *options,
                struct pmfs **fs)
 {
     static const struct pmfs_mount_options defaults;
-    struct minl2r_options pool_options = {0};
+    struct minl2r_options pool_options = {.commit = MINL2R_COMMIT_PROVE};
     struct minl2r_pool *pool;
 
     if (!options)
