@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,36 +101,58 @@ static bool parse_option(struct request *request, int option, const char *value)
     }
 }
 
-/* May `pool` be thrown away: does it begin as pools do, or hold nothing? */
-static int check_replaceable(const char *pool)
+/* May it be thrown away: does it begin as pools do, or hold nothing? */
+static int check_replaceable(int fd)
 {
     uint8_t magic[sizeof(PM_MAGIC) - 1];
-    int fd = open(pool, O_RDONLY | O_CLOEXEC);
+    ssize_t got = pread(fd, magic, sizeof(magic), 0);
 
-    if (fd < 0)
-        return -errno;
-    ssize_t got = read(fd, magic, sizeof(magic));
-    int error = got < 0 ? -errno : 0;
-    close(fd);
-    if (got == 0 || error < 0)
-        return error;
+    if (got <= 0)
+        return got < 0 ? -errno : 0;
     bool is_pool =
         got == (ssize_t)sizeof(magic) && memcmp(magic, PM_MAGIC, sizeof(magic)) == 0;
     return is_pool ? 0 : -EEXIST;
+}
+
+/* What a block device is known by, be it a pool. */
+static int clear_device(int fd)
+{
+    static const uint8_t zeros[128 << 10];
+    ssize_t size = (ssize_t)sizeof(zeros);
+
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? -EBUSY : -errno;
+    int error = check_replaceable(fd);
+    if (error == 0 && (pwrite(fd, zeros, sizeof(zeros), 0) != size || fsync(fd) < 0))
+        error = -EIO;
+    return error == -EEXIST ? 0 : error; /* mkfs says what it thinks of it */
+}
+
+static int remove_file(const char *pool, int fd)
+{
+    int error = check_replaceable(fd);
+
+    if (error == 0)
+        error = mounts_wait_released(pool, 0);
+    if (error < 0)
+        return error;
+    return unlink(pool) < 0 ? -errno : 0;
 }
 
 static int remove_old(const char *pool)
 {
     struct stat status;
 
-    if (lstat(pool, &status) < 0 || !S_ISREG(status.st_mode))
+    if (lstat(pool, &status) < 0 ||
+        !(S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)))
         return 0;
-    int error = check_replaceable(pool);
-    if (error == 0)
-        error = mounts_wait_released(pool, 0);
-    if (error < 0)
-        return error;
-    return unlink(pool) < 0 ? -errno : 0;
+    int fd =
+        open(pool, (S_ISBLK(status.st_mode) ? O_RDWR | O_EXCL : O_RDONLY) | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int error = S_ISBLK(status.st_mode) ? clear_device(fd) : remove_file(pool, fd);
+    close(fd);
+    return error;
 }
 
 static int fail(const struct request *request, const char *why)

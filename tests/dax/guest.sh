@@ -120,7 +120,8 @@ a_filesystem_on() { # DEVICE
     if [ -b "$1" ]; then
         dd if=/dev/zero of="$1" bs=128k count=1 || return 1
     fi
-    pmfs mkfs "$1" && pmfs mount "$1" /mnt &&
+    pmfs mkfs "$1" && { [ ! -b "$1" ] || pmfs mkfs -f "$1"; } &&
+        pmfs mount "$1" /mnt &&
         cp /bin/busybox /mnt/ && cmp /bin/busybox /mnt/busybox &&
         pmfs umount /mnt && pmfs fsck "$1"
 }
