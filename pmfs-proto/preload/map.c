@@ -21,24 +21,34 @@ static int check_map(const struct handle *file, size_t size, int flags, off_t at
     return -ENODEV;
 }
 
+/* Reads what is not in holes: new memory is of zeros, and costs nothing until used. */
 static int copy_to(const struct handle *file, char *memory, size_t size, off_t at)
 {
-    for (size_t done = 0; done < size;) {
-        ssize_t got =
-            handle_read_at(file, memory + done, size - done, (uint64_t)at + done);
+    uint64_t next = (uint64_t)at, end = next + size, hole;
+    struct pmfs *fs;
+    int rc = pool_get(&fs);
+
+    while (rc == 0 && next < end) {
+        rc = pmfs_seek(fs, file->ino, next, PMFS_SEEK_DATA, &next);
+        if (rc == 0)
+            rc = pmfs_seek(fs, file->ino, next, PMFS_SEEK_HOLE, &hole);
+        if (rc < 0 || next >= end)
+            break;
+        ssize_t got = handle_read_at(file, memory + (next - (uint64_t)at),
+                                     (hole < end ? hole : end) - next, next);
 
         if (got <= 0)
             return (int)got;
-        done += (size_t)got;
+        next += (uint64_t)got;
     }
-    return 0;
+    return rc == -ENXIO ? 0 : rc; /* there is no more */
 }
 
 static int map_copy(const struct handle *file, void **address, size_t size,
                     int protection, int flags, off_t at)
 {
-    void *memory = REAL(mmap)(*address, size, PROT_READ | PROT_WRITE,
-                              flags | MAP_ANONYMOUS, -1, 0);
+    int kind = flags | MAP_ANONYMOUS | (protection & PROT_WRITE ? 0 : MAP_NORESERVE);
+    void *memory = REAL(mmap)(*address, size, PROT_READ | PROT_WRITE, kind, -1, 0);
     int rc;
 
     if (memory == MAP_FAILED)

@@ -1317,6 +1317,21 @@ static void standard_streams(void)
 
 /* ---- map.c --------------------------------------------------------------------- */
 
+/* Holes of a map take no memory. */
+static void sparse_map(void)
+{
+    const size_t size = (size_t)1 << 38, at = (size_t)1 << 33;
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+    char *memory;
+
+    TRY(ftruncate(fd, (off_t)size));
+    TRY(pwrite(fd, "far", 3, (off_t)at));
+    memory = TRY_POINTER(mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0));
+    note("%d %s %d", memory[0], memory + at, memory[size - 1]);
+    munmap(memory, size);
+    close(fd);
+}
+
 static void private_maps(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -1494,6 +1509,7 @@ static void compare(void (*run)(void), const char *name)
     X(streams_on_descriptors)                                                          \
     X(standard_streams)                                                                \
     X(private_maps)                                                                    \
+    X(sparse_map)                                                                      \
     X(children)                                                                        \
     X(system_calls)
 
