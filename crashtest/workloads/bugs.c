@@ -81,8 +81,10 @@ static bool is_killed(const struct bug *bug)
 
 static bool is_found_as_meant(const struct bug *bug)
 {
+    const char *oracle = bug->mutant->oracle;
+
     return is_killed(bug) &&
-           (!bug->is_done || strcmp(bug->step, bug->mutant->oracle) == 0);
+           (!bug->is_done || !oracle || strcmp(bug->step, oracle) == 0);
 }
 
 /* ---- All ------------------------------------------------------------------------- */
@@ -125,8 +127,8 @@ static void print_bug(const struct bug *bug)
     const struct mutant *mutant = bug->mutant;
 
     if (!is_killed(bug))
-        printf("%s %s (%s): %s: not found\n", bug->workload->name, mutant->name,
-               mutant->class_name, mutant->what);
+        printf("%s %s (%s): %s: not found: %s\n", bug->workload->name, mutant->name,
+               mutant->class_name, mutant->what, bug->error);
     else if (!is_found_as_meant(bug))
         printf("%s %s (%s): %s: found by \"%s\", not \"%s\": %s\n", bug->workload->name,
                mutant->name, mutant->class_name, mutant->what, bug->step,
@@ -140,7 +142,8 @@ static void print_json_bug(FILE *out, const struct bug *bug, bool is_last)
             "\"what\": \"%s\", \"killed\": %s, \"oracle\": \"%s\", \"found_by\": "
             "\"%s\", \"id\": \"%s\"}%s\n",
             bug->workload->name, bug->mutant->name, bug->mutant->class_name,
-            bug->mutant->what, is_killed(bug) ? "true" : "false", bug->mutant->oracle,
+            bug->mutant->what, is_killed(bug) ? "true" : "false",
+            bug->mutant->oracle ? bug->mutant->oracle : "any",
             bug->is_done ? bug->step : "crash", bug->id, is_last ? "" : ",");
 }
 

@@ -16,6 +16,7 @@
 
 #define NAME_MAX 200
 #define THOROUGH 16
+#define OPERATIONS_MAX_COUNT 128
 #define HOOKS_MAX ((uint64_t)1 << 24)
 
 /* ---- One script ------------------------------------------------------------------ */
@@ -440,12 +441,10 @@ static enum suite_result replay(const char *id, struct suite *suite, char *error
                                       : result;
 }
 
-static enum suite_result kill(size_t index, struct suite *suite, char *error)
+static enum suite_result kill_chosen(size_t index, struct suite *suite, char *error)
 {
     const char *const *scripts = library_mutate(index);
     enum suite_result result = SUITE_PASSED;
-
-    bench.judge.thorough = THOROUGH;
 
     for (; *scripts && result == SUITE_PASSED; scripts++) {
         struct script script;
@@ -459,6 +458,151 @@ static enum suite_result kill(size_t index, struct suite *suite, char *error)
     return result;
 }
 
+/* ---- Every fence and stream is needed -------------------------------------------- */
+
+/* What is left out, and why that is no bug. */
+struct exception {
+    const char *operation;
+    struct door_fault fault;
+};
+
+/* clang-format off */
+static const struct exception exceptions[] = {
+    /* One word is old or new without a log. */
+    {"write_word_and_same", {DOOR_LOSE_STREAM, 0}},
+    {"write_word_and_same", {DOOR_LOSE_FENCE, 0}},
+    /* Nothing refers to a block that was given back. */
+    {"abort_writes", {DOOR_LOSE_STREAM, 0}},
+    {"abort_writes", {DOOR_LOSE_FENCE, 0}},
+    {"abort_all_kinds", {DOOR_LOSE_STREAM, 0}},
+    {"alloc_nothing_left", {DOOR_LOSE_FENCE, 0}},
+    /* Nothing refers to a block that is freed. */
+    {"free_block_of_slot", {DOOR_LOSE_STREAM, 2}},
+    /* The first snapshot has the same bytes, as they were before. */
+    {"snapshots_same", {DOOR_LOSE_FENCE, 1}},
+    /* Nothing refers to a block yet. */
+    {"snapshot_of_own_block", {DOOR_LOSE_FENCE, 0}},
+};
+/* clang-format on */
+
+static bool is_harmless(const struct operation *operation, struct door_fault fault)
+{
+    for (size_t i = 0; i < sizeof(exceptions) / sizeof(exceptions[0]); i++)
+        if (strcmp(exceptions[i].operation, operation->name) == 0 &&
+            exceptions[i].fault.kind == fault.kind &&
+            exceptions[i].fault.nth == fault.nth)
+            return true;
+    return false;
+}
+
+/* Nothing is explained: that takes longer than to find it. */
+static bool is_wrong(const struct script *script)
+{
+    const struct explore_options options = {.strategy = &strategies[0],
+                                            .budget = 4096,
+                                            .nested_budget = 4,
+                                            .kill = true,
+                                            .seed = 1};
+    struct explore_count count;
+    struct place place = {0};
+    struct verdict verdict;
+
+    if (record(script, script->steps[0]->name))
+        return true;
+    struct explorer *explorer = explorer_create(&bench.subject, &options);
+
+    if (!explorer)
+        exit(2);
+    explorer_run(explorer, &count, &place, &verdict);
+    explorer_destroy(explorer);
+    place_finish(&place);
+    return verdict.kind != VERDICT_RIGHT;
+}
+
+/* Alone, or before a transaction that has no bug. */
+static bool is_found(const struct operation *operation, struct door_fault fault)
+{
+    struct script script = {
+        .setting = library_settings,
+        .step_count = 1,
+        .steps = {operation, library_find_operation("write_beside_open")},
+        .fault = fault};
+
+    if (is_wrong(&script))
+        return true;
+    script.step_count = 2;
+    return is_wrong(&script);
+}
+
+static bool are_found(const struct operation *operation, enum door_fault_kind kind,
+                      uint64_t count, char *error)
+{
+    for (uint64_t nth = 0; nth < count; nth++) {
+        const struct door_fault fault = {kind, nth};
+
+        if (is_found(operation, fault) != is_harmless(operation, fault))
+            continue;
+        snprintf(error, WORKLOAD_ERROR_SIZE, "%s number %llu",
+                 kind == DOOR_LOSE_FENCE ? "fence" : "stream", (unsigned long long)nth);
+        return false;
+    }
+    return true;
+}
+
+/* Failed, if all are found. */
+static enum suite_result kill_calls(const struct operation *operation, char *error)
+{
+    const struct script script = {
+        .setting = library_settings, .step_count = 1, .steps = {operation}};
+
+    if (is_wrong(&script)) {
+        snprintf(error, WORKLOAD_ERROR_SIZE, "it is wrong without any bug");
+        return SUITE_PASSED;
+    }
+    struct door_count calls = library_last_run.calls;
+
+    return are_found(operation, DOOR_LOSE_FENCE, calls.fences, error) &&
+                   are_found(operation, DOOR_LOSE_STREAM, calls.streams, error)
+               ? SUITE_FAILED
+               : SUITE_PASSED;
+}
+
+static size_t count_chosen(void)
+{
+    size_t count = 0;
+
+    while (library_mutant(count))
+        count++;
+    return count;
+}
+
+/* First those of library_mutants.c, then the calls of each operation. */
+static const struct mutant *find_mutant(size_t index)
+{
+    static struct mutant calls[OPERATIONS_MAX_COUNT];
+    size_t chosen = count_chosen();
+
+    if (index < chosen)
+        return library_mutant(index);
+    size_t number = index - chosen;
+
+    if (number >= library_operation_count || number >= OPERATIONS_MAX_COUNT)
+        return NULL;
+    calls[number] =
+        (struct mutant){library_operations[number].name, "F1, N1-N6",
+                        "a fence or a stream of this operation is left out", NULL};
+    return &calls[number];
+}
+
+static enum suite_result kill(size_t index, struct suite *suite, char *error)
+{
+    size_t chosen = count_chosen();
+
+    bench.judge.thorough = THOROUGH;
+    return index < chosen ? kill_chosen(index, suite, error)
+                          : kill_calls(&library_operations[index - chosen], error);
+}
+
 const struct workload library_workload = {
     .name = "library",
     .what = "transactions of libminl2r: all or nothing, durable when they return",
@@ -466,6 +610,6 @@ const struct workload library_workload = {
     .plan = plan_jobs,
     .test = test_job,
     .replay = replay,
-    .mutant = library_mutant,
+    .mutant = find_mutant,
     .kill = kill,
 };

@@ -31,7 +31,8 @@ struct mutant {
     const char *name;
     const char *class_name; /* F1 to V3: see docs/CRASHTEST.md */
     const char *what;       /* goes wrong, as a sentence without its end */
-    const char *oracle; /* step of the verdict that has to find it; "run": it fails */
+    const char *oracle;     /* step of the verdict that has to find it; "run": the run
+                           itself fails; NULL: any */
 };
 
 struct workload {
