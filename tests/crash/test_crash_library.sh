@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Usage: test_crash_library.sh CRASHTEST one|rows|lanes
+# Power failures and kills in transactions of the library: recovery must lead to all of each
+# or nothing of it. Every state of every crash point is covered, or the test fails.
+# MINL2R_TEST_LONG=ON: rows of three, three at once, and more crashes in recovery.
+set -eu
+crashtest=$1
+long=${MINL2R_TEST_LONG:-OFF}
+
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+
+explore_exactly() { # OPTION ...
+    printf '%s\n' "crashtest library $*"
+    "$crashtest" library --jobs 2 "$@" 2>/dev/null | tee "$report"
+    grep -q 'library: passed; [1-9].*coverage: exact' "$report"
+}
+
+explore_power_failures() { # OPTION ...
+    explore_exactly --no-kill --nested 0 "$@"
+}
+
+case $2 in
+one)
+    explore_power_failures --length 1
+    if [ "$long" = ON ]; then
+        explore_exactly --length 1 --nested 8
+    else
+        explore_exactly --length 1 --nested 1 --setting small-log
+    fi
+    ;;
+rows)
+    explore_power_failures --length 2 --setting small-log
+    if [ "$long" = ON ]; then
+        explore_exactly --length 2 --setting small-log --nested 1
+        explore_power_failures --length 3 --setting small-log
+    fi
+    ;;
+lanes)
+    explore_power_failures --lanes 2 --setting small-log
+    explore_power_failures --lanes 2 --setting swap-always --operation write_word \
+        --operation blocks_and_ranges --operation alloc_and_free
+    if [ "$long" = ON ]; then
+        explore_power_failures --lanes 2 --setting small-log --long
+        explore_power_failures --lanes 3 --setting small-log
+    fi
+    ;;
+esac
