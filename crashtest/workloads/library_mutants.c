@@ -7,6 +7,7 @@
 #include "crashtest/workloads/library_operations.h"
 #include "libminl2r/alloc.h"
 #include "libminl2r/lane.h"
+#include "libminl2r/live.h"
 #include "libminl2r/log.h"
 
 #define LANES_MAX 8
@@ -45,6 +46,18 @@ enum bug {
     TWINS_NOT_RELOADED,
     LOG_CLEARED_FIRST,
     UNDONE_FOR_EVER,
+
+    /* Of slot commits. */
+    LOG_SETTLES_NOBODY,
+    BYTES_SETTLE_NOBODY,
+    WORD_SETTLES_NOBODY,
+    STORE64_SETTLES_NOBODY,
+    NO_QUARANTINE,
+    QUARANTINE_SETTLES_NOBODY,
+    SLOT_COMMIT_FORGOTTEN,
+    LATER_SWAPS_IGNORED,
+    FREED_HOLDERS_IGNORED,
+    ONE_GENERATION_SETTLED,
 };
 
 #define SCRIPTS_MAX 4
@@ -227,6 +240,44 @@ static const struct library_mutant mutants[] = {
     {{"recovery-not-fenced", "R11", "no fence after lanes are settled", "check"},
      DOOR, RECOVERY, {"small-log.write_ranges"}, {DOOR_LOSE_FENCE, 1}},
 
+    /* Slot commits, and who comes after them. */
+    {{"log-settles-nobody", "L6",
+      "who logs leaves slot commits of other lanes live", OLD_OR_NEW},
+     LOG_SETTLES_NOBODY, RUN, {"own-lanes.block_and_words+snapshot"}, {0}},
+    {{"bytes-settle-nobody", "L6",
+      "fresh bytes leave live who owns them", OLD_OR_NEW},
+     BYTES_SETTLE_NOBODY, RUN,
+     {"own-lanes.block_and_words+fresh_word_of_words"}, {0}},
+    {{"word-settles-nobody", "L6",
+      "words and slot commits leave live whose bytes they change", OLD_OR_NEW},
+     WORD_SETTLES_NOBODY, RUN,
+     {"own-lanes.words+words", "slots-and-bytes.words+word_of_words"}, {0}},
+    {{"store64-settles-nobody", "L6",
+      "store64 leaves live whose bytes it changes", OLD_OR_NEW},
+     STORE64_SETTLES_NOBODY, RUN,
+     {"own-lanes.block_and_words+store_word_of_words"}, {0}},
+    {{"no-quarantine", "L10",
+      "what a slot commit frees is used at once", OLD_OR_NEW},
+     NO_QUARANTINE, RUN, {"own-lanes.block_whole+hole_part"}, {0}},
+    {{"quarantine-settles-nobody", "L10",
+      "quarantine ends while lanes are live", OLD_OR_NEW},
+     QUARANTINE_SETTLES_NOBODY, RUN,
+     {"own-lanes.block_whole+block_half+hole_part"}, {0}},
+    {{"slot-commit-forgotten", "L5",
+      "a live slot commit is neither undone nor finished", OLD_OR_NEW},
+     SLOT_COMMIT_FORGOTTEN, RECOVERY, {"small-log.block_whole"}, {0}},
+    {{"later-swaps-ignored", "R6",
+      "slots that were swapped again are finished", OLD_OR_NEW},
+     LATER_SWAPS_IGNORED, RECOVERY,
+     {"own-lanes.holes_and_words+block_whole"}, {0}},
+    {{"freed-holders-ignored", "R6",
+      "slots in blocks that are free are finished", OLD_OR_NEW},
+     FREED_HOLDERS_IGNORED, RECOVERY,
+     {"own-lanes.slot_in_block+copy_holder+slot_in_block"}, {0}},
+    {{"one-generation-settled", "L11",
+      "recovery settles one generation only", "generations"},
+     ONE_GENERATION_SETTLED, RECOVERY, {"small-log.block_whole+block_whole"}, {0}},
+
     /* Volatile things on media. */
     {{"address-logged", "V2", "a log holds addresses", "check"},
      ADDRESS_LOGGED, RUN, {"small-log.write_ranges"}, {0}},
@@ -239,6 +290,9 @@ static struct {
     const struct library_mutant *chosen;
     enum mutant_place place; /* now */
     bool lane_is_live[LANES_MAX];
+
+    /* A block that leaves quarantine too early is the next one to be used. */
+    uint64_t in_quarantine, left_quarantine;
 } now;
 
 const struct mutant *library_mutant(size_t index)
@@ -266,6 +320,8 @@ void mutate_in(enum mutant_place place)
     const struct library_mutant *chosen = now.chosen;
 
     now.place = place;
+    if (place == MUTANT_NOWHERE)
+        now.in_quarantine = now.left_quarantine = 0;
     if (chosen && chosen->bug == DOOR && chosen->place == RECOVERY)
         door_break(place == RECOVERY ? chosen->fault : (struct door_fault){0});
 }
@@ -273,6 +329,12 @@ void mutate_in(enum mutant_place place)
 static bool is(enum bug bug)
 {
     return now.chosen && now.chosen->place == now.place && now.chosen->bug == bug;
+}
+
+/* In earlier steps of the script, too. */
+static bool is_chosen(enum bug bug)
+{
+    return now.chosen && now.chosen->bug == bug;
 }
 
 /* ---- Log ------------------------------------------------------------------------- */
@@ -388,6 +450,8 @@ void __wrap_lane_store_settled(struct minl2r_pool *pool, struct lane *lane,
         return;
     if (is(SETTLED_MOVES_BACK))
         generation = lane->settled - 1;
+    if (is(ONE_GENERATION_SETTLED))
+        generation = lane->settled + 1;
     __real_lane_store_settled(pool, lane, generation, phase);
 }
 
@@ -468,6 +532,120 @@ void __wrap_alloc_reload(struct minl2r_pool *pool)
         __real_alloc_reload(pool);
 }
 
+bool __real_alloc_quarantine(struct minl2r_pool *pool, uint64_t block);
+bool __wrap_alloc_quarantine(struct minl2r_pool *pool, uint64_t block);
+bool __wrap_alloc_quarantine(struct minl2r_pool *pool, uint64_t block)
+{
+    if (is_chosen(NO_QUARANTINE))
+        now.left_quarantine = block;
+    else if (is_chosen(QUARANTINE_SETTLES_NOBODY) && now.in_quarantine == 0)
+        now.in_quarantine = block;
+    else
+        return __real_alloc_quarantine(pool, block);
+    return true;
+}
+
+uint64_t __real_alloc_quarantine_count(const struct minl2r_pool *pool);
+uint64_t __wrap_alloc_quarantine_count(const struct minl2r_pool *pool);
+uint64_t __wrap_alloc_quarantine_count(const struct minl2r_pool *pool)
+{
+    if (is_chosen(QUARANTINE_SETTLES_NOBODY))
+        return 1000; /* always long enough to be ended */
+    return __real_alloc_quarantine_count(pool);
+}
+
+void __real_alloc_end_quarantine(struct minl2r_pool *pool, uint64_t mark);
+void __wrap_alloc_end_quarantine(struct minl2r_pool *pool, uint64_t mark);
+void __wrap_alloc_end_quarantine(struct minl2r_pool *pool, uint64_t mark)
+{
+    if (is_chosen(QUARANTINE_SETTLES_NOBODY))
+        now.left_quarantine = now.in_quarantine;
+    else
+        __real_alloc_end_quarantine(pool, mark);
+}
+
+uint64_t __real_alloc_free_blocks(const struct minl2r_pool *pool);
+uint64_t __wrap_alloc_free_blocks(const struct minl2r_pool *pool);
+uint64_t __wrap_alloc_free_blocks(const struct minl2r_pool *pool)
+{
+    return __real_alloc_free_blocks(pool) + (now.left_quarantine != 0) +
+           (now.in_quarantine != 0 && now.left_quarantine != now.in_quarantine);
+}
+
+int __real_alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
+                         uint64_t *offset);
+int __wrap_alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
+                         uint64_t *offset);
+int __wrap_alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
+                         uint64_t *offset)
+{
+    if (now.left_quarantine == 0)
+        return __real_alloc_reserve(pool, count, spare, offset);
+    *offset = now.left_quarantine;
+    now.in_quarantine = now.left_quarantine = 0;
+    return 0;
+}
+
+bool __real_alloc_is_allocated(const struct minl2r_pool *pool, struct block_run run);
+bool __wrap_alloc_is_allocated(const struct minl2r_pool *pool, struct block_run run);
+bool __wrap_alloc_is_allocated(const struct minl2r_pool *pool, struct block_run run)
+{
+    return is(FREED_HOLDERS_IGNORED) || __real_alloc_is_allocated(pool, run);
+}
+
+/* ---- Live generations ------------------------------------------------------------ */
+
+void __real_live_settle_all(const struct minl2r_pool *pool, const struct lane *own,
+                            struct pm_phase *phase, struct settling *settling);
+void __wrap_live_settle_all(const struct minl2r_pool *pool, const struct lane *own,
+                            struct pm_phase *phase, struct settling *settling);
+void __wrap_live_settle_all(const struct minl2r_pool *pool, const struct lane *own,
+                            struct pm_phase *phase, struct settling *settling)
+{
+    if (!is(LOG_SETTLES_NOBODY) && !is_chosen(QUARANTINE_SETTLES_NOBODY))
+        __real_live_settle_all(pool, own, phase, settling);
+}
+
+void __real_live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
+                              struct interval range, struct pm_phase *phase,
+                              struct settling *settling);
+void __wrap_live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
+                              struct interval range, struct pm_phase *phase,
+                              struct settling *settling);
+void __wrap_live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
+                              struct interval range, struct pm_phase *phase,
+                              struct settling *settling)
+{
+    if (!is(BYTES_SETTLE_NOBODY))
+        __real_live_settle_bytes(pool, own, range, phase, settling);
+}
+
+void __real_live_settle_word(const struct minl2r_pool *pool, const struct lane *own,
+                             struct interval range, struct pm_phase *phase,
+                             struct settling *settling);
+void __wrap_live_settle_word(const struct minl2r_pool *pool, const struct lane *own,
+                             struct interval range, struct pm_phase *phase,
+                             struct settling *settling);
+void __wrap_live_settle_word(const struct minl2r_pool *pool, const struct lane *own,
+                             struct interval range, struct pm_phase *phase,
+                             struct settling *settling)
+{
+    if (!is(WORD_SETTLES_NOBODY))
+        __real_live_settle_word(pool, own, range, phase, settling);
+}
+
+int __real_live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
+                                struct pm_phase *phase);
+int __wrap_live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
+                                struct pm_phase *phase);
+int __wrap_live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
+                                struct pm_phase *phase)
+{
+    if (is(STORE64_SETTLES_NOBODY))
+        return 0;
+    return __real_live_settle_word_now(pool, offset, phase);
+}
+
 /* ---- Recovery -------------------------------------------------------------------- */
 
 static void take_old_for_live(const struct minl2r_pool *pool, uint32_t lane,
@@ -490,9 +668,33 @@ int __wrap_log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live
     now.lane_is_live[lane % LANES_MAX] = live->last != 0;
     if (is(OTHER_LANES_FORGOTTEN) && lane > 0)
         *live = (struct log_live){0};
+    if (is(SLOT_COMMIT_FORGOTTEN))
+        live->of_slot_commit = false;
     if (is(OLD_BATCH_UNDONE))
         take_old_for_live(pool, lane, live);
     return result;
+}
+
+/* A visitor that takes what it finds in a slot for the old block. */
+struct blind_visit {
+    struct minl2r_pool *pool;
+    log_visit_fn *visit;
+    void *arg;
+};
+
+static void visit_blindly(void *arg, const struct pm_record *record,
+                          const void *payload)
+{
+    const struct blind_visit *blind = arg;
+    struct pm_swap swap;
+
+    if (record->type != PM_SLOT) {
+        blind->visit(blind->arg, record, payload);
+        return;
+    }
+    memcpy(&swap, payload, sizeof(swap));
+    swap.old_block = pm_load64(pool_at(blind->pool, record->target));
+    blind->visit(blind->arg, record, &swap);
 }
 
 static void clear_log(struct minl2r_pool *pool, uint64_t offset)
@@ -521,6 +723,11 @@ uint64_t __wrap_log_visit_batch(struct minl2r_pool *pool, uint64_t offset,
         __real_log_visit_batch(pool, prev, scratch, visit, arg);
         __real_log_visit_batch(pool, offset, scratch, visit, arg);
         return 0;
+    }
+    if (is(LATER_SWAPS_IGNORED)) {
+        struct blind_visit blind = {pool, visit, arg};
+
+        return __real_log_visit_batch(pool, offset, scratch, visit_blindly, &blind);
     }
     __real_log_visit_batch(pool, offset, scratch, visit, arg);
     if (is(LOG_CLEARED_FIRST))

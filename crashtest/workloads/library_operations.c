@@ -147,6 +147,18 @@ static int write_beside_open(struct minl2r_pool *pool, const struct side *side)
     return 0;
 }
 
+/* What transactions that aborted have brought back. */
+static int write_over_aborted(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(write_new(tx, &side->words[11], 8));
+    TRY(write_new(tx, side->area + 50, 20));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
 static int write_overlapping(struct minl2r_pool *pool, const struct side *side)
 {
     struct minl2r_tx *tx;
@@ -469,6 +481,118 @@ static int blocks_and_ranges(struct minl2r_pool *pool, const struct side *side)
 static int hole_part(struct minl2r_pool *pool, const struct side *side)
 {
     return write_block_alone(pool, find_hole(side), 100, 20);
+}
+
+/* What a slot commit takes along, where the program promises what that needs. */
+static int block_and_words(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(write_new_block(tx, &side->slots[1], 0, LIBRARY_BLOCK_SIZE));
+    TRY(write_new(tx, &side->words[10], 16));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
+static int holes_and_words(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(write_new(tx, &side->words[11], 8));
+    TRY(write_new(tx, &side->words[13], 5));
+    TRY(write_new_block(tx, find_hole(side), 0, LIBRARY_BLOCK_SIZE));
+    TRY(write_new_block(tx, &side->slots[1], 40, 300));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
+static int words(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(write_new(tx, &side->words[10], 8));
+    TRY(write_new(tx, &side->words[12], 8));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
+static int word_of_words(struct minl2r_pool *pool, const struct side *side)
+{
+    return write_alone(pool, &side->words[10], 8);
+}
+
+static int store_word_of_words(struct minl2r_pool *pool, const struct side *side)
+{
+    uint64_t value;
+
+    library_new_bytes(&value, sizeof(value));
+    TRY(minl2r_store64(pool, &side->words[11], value));
+    return 0;
+}
+
+static int fresh_word_of_words(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(write_new_fresh(pool, tx, &side->words[10], 8));
+    TRY(write_new_block(tx, &side->slots[2], 0, LIBRARY_BLOCK_SIZE));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
+/* A block moves from one slot to another; none is freed. */
+static int move_block(struct minl2r_pool *pool, const struct side *side)
+{
+    const uint64_t *hole = find_hole(side), zero = 0;
+    struct minl2r_tx *tx;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(minl2r_tx_write(tx, hole, &hole[-1], sizeof(*hole)));
+    TRY(minl2r_tx_write(tx, &hole[-1], &zero, sizeof(zero)));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
+static int slot_in_block(struct minl2r_pool *pool, const struct side *side)
+{
+    const uint64_t *slots = pool_at(pool, side->slots[3]);
+
+    return write_block_alone(pool, &slots[2], 0, LIBRARY_BLOCK_SIZE);
+}
+
+/* The block that holds slots is swapped for a copy of it. */
+static int copy_holder(struct minl2r_pool *pool, const struct side *side)
+{
+    uint8_t bytes[LIBRARY_BLOCK_SIZE];
+    struct minl2r_tx *tx;
+
+    memcpy(bytes, pool_at(pool, side->slots[3]), sizeof(bytes));
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(minl2r_tx_write_block(tx, &side->slots[3], 0, bytes, sizeof(bytes)));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
+/* It is freed with what it names, and nothing in it changes. */
+static int free_holder(struct minl2r_pool *pool, const struct side *side)
+{
+    const uint64_t *slots = pool_at(pool, side->slots[3]);
+    struct minl2r_tx *tx;
+    uint64_t own;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(minl2r_tx_alloc(tx, 1, &own, NULL));
+    TRY(minl2r_tx_zero(tx, pool_at(pool, own), LIBRARY_BLOCK_SIZE));
+    TRY(minl2r_tx_write(tx, &side->slots[3], &own, sizeof(own)));
+    if (slots[2])
+        TRY(minl2r_tx_free(tx, slots[2], 1));
+    TRY(minl2r_tx_free(tx, pool_offset(pool, slots), 1));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
 }
 
 static int hole_whole_then_part(struct minl2r_pool *pool, const struct side *side)
@@ -954,6 +1078,7 @@ const struct operation library_operations[] = {
     {"write_across_blocks", write_across_blocks, 0},
     {"write_ranges", write_ranges, OPERATION_FITS_FULL | OPERATION_ONLY_COMMITS},
     {"write_beside_open", write_beside_open, 0},
+    {"write_over_aborted", write_over_aborted, 0},
     {"write_overlapping", write_overlapping, 0},
     {"write_same_and_new", write_same_and_new, 0},
     {"write_same", write_same, 0},
@@ -984,6 +1109,16 @@ const struct operation library_operations[] = {
     {"blocks_and_ranges", blocks_and_ranges,
      OPERATION_FITS_FULL | OPERATION_ONLY_COMMITS},
     {"hole_part", hole_part, 0},
+    {"block_and_words", block_and_words, OPERATION_ONLY_COMMITS},
+    {"holes_and_words", holes_and_words, 0},
+    {"words", words, 0},
+    {"word_of_words", word_of_words, 0},
+    {"store_word_of_words", store_word_of_words, OPERATION_HAS_LONE_WORD},
+    {"fresh_word_of_words", fresh_word_of_words, 0},
+    {"move_block", move_block, 0},
+    {"slot_in_block", slot_in_block, 0},
+    {"copy_holder", copy_holder, 0},
+    {"free_holder", free_holder, 0},
     {"hole_whole_then_part", hole_whole_then_part, 0},
     {"hole_in_own_block", hole_in_own_block, OPERATION_ONLY_COMMITS},
     {"own_block_in_own_slot", own_block_in_own_slot, 0},

@@ -26,6 +26,11 @@ const struct setting library_settings[] = {
     {"small-log", "three lanes with logs that soon have to grow", SMALL},
     {"large-log", "with room to spare the library takes short cuts",
      .medium = MINL2R_DAX, .options = {.block_size = LIBRARY_BLOCK_SIZE, .lanes = 3}},
+    {"slots-and-bytes", "bytes ride along with slots", .medium = MINL2R_DAX,
+     .options = {SMALL_LOG, .lanes = 3, .commit = MINL2R_COMMIT_PROVE}},
+    {"own-lanes", "the same, and each operation in a lane before that of the last",
+     .medium = MINL2R_DAX, .has_own_lanes = true,
+     .options = {SMALL_LOG, .lanes = 3, .commit = MINL2R_COMMIT_PROVE}},
     {"swap-always", "one lane; every block that is written is swapped",
      .medium = MINL2R_DAX,
      .options = {SMALL_LOG, .lanes = 1, .pointer_threshold = MINL2R_POINTER_ALWAYS}},
@@ -219,11 +224,22 @@ static void run_step(const struct script *script)
         library_last_run.calls = door_counted();
 }
 
+static void hold_lanes_but(uint32_t lane, bool hold)
+{
+    for (uint32_t i = 0; i < rig.pool.geo.lane_count; i++)
+        if (i != lane)
+            rig.pool.lanes[i].busy.taken = hold;
+}
+
 static void run_row(const struct script *script)
 {
     for (rig.depth = 0; rig.depth < script->step_count; rig.depth++) {
         begin_stage(bit(rig.depth));
+        if (script->setting->has_own_lanes)
+            hold_lanes_but(STEPS_MAX - 1 - rig.depth, true);
         run_step(script);
+        if (script->setting->has_own_lanes)
+            hold_lanes_but(STEPS_MAX - 1 - rig.depth, false);
         end_stage(bit(rig.depth) & ~rig.returned);
         door_break((struct door_fault){0});
     }
@@ -323,6 +339,7 @@ static int run_in_pool(const uint8_t *memory, const struct script *script)
     if (attach(memory, script->setting->medium) < 0)
         return crashtest_fail("the pool cannot be opened: %s", minl2r_errormsg());
     library_last_run.geo = rig.pool.geo;
+    rig.pool.prove = script->setting->options.commit == MINL2R_COMMIT_PROVE;
     run_steps(script);
     int result = script->fails ? check_poison() : check_reservations();
 
