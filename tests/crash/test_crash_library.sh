@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Usage: test_crash_library.sh CRASHTEST one|rows|lanes
+# Usage: test_crash_library.sh CRASHTEST one|rows|lanes|slots
 # Power failures and kills in transactions of the library: recovery must lead to all of each
 # or nothing of it. Every state of every crash point is covered, or the test fails.
 # MINL2R_TEST_LONG=ON: rows of three, three at once, and more crashes in recovery.
@@ -20,6 +20,14 @@ explore_exactly() { # OPTION ...
 explore_power_failures() { # OPTION ...
     explore_exactly --no-kill --nested 0 "$@"
 }
+
+# Slot commits, and what changes later what they leave live.
+slot_operations=()
+for operation in block_whole hole_part block_and_words holes_and_words words word_of_words \
+    store_word_of_words fresh_word_of_words move_block slot_in_block copy_holder \
+    free_holder free_block_of_slot snapshot_and_abort snapshots_same write_more_than_log; do
+    slot_operations+=(--operation "$operation")
+done
 
 case $2 in
 one)
@@ -44,6 +52,20 @@ lanes)
     if [ "$long" = ON ]; then
         explore_power_failures --lanes 2 --setting small-log --long
         explore_power_failures --lanes 3 --setting small-log
+    fi
+    ;;
+slots)
+    for setting in slots-and-bytes own-lanes; do
+        explore_power_failures --length 2 --setting $setting "${slot_operations[@]}"
+    done
+    if [ "$long" = ON ]; then
+        explore_exactly --length 2 --setting own-lanes --nested 1 "${slot_operations[@]}"
+        explore_power_failures --length 3 --setting own-lanes "${slot_operations[@]}"
+        explore_power_failures --lanes 2 --setting slots-and-bytes --long \
+            "${slot_operations[@]}"
+    else
+        explore_power_failures --lanes 2 --setting slots-and-bytes --operation words \
+            --operation block_and_words --operation hole_part --operation free_run
     fi
     ;;
 esac
