@@ -8,7 +8,7 @@
 
 #include "crashtest/suite.h"
 
-/* In how many parts that depend on nothing but seed and number `sequences` are tried. */
+/* In how many parts `sequences` are tried: each depends on seed and number only. */
 size_t random_campaigns(uint64_t sequences);
 /* `sequences`: in all campaigns. `error` is as of pmfs_test(). */
 enum suite_result random_campaign(uint64_t sequences, uint64_t seed, size_t number,

@@ -432,7 +432,7 @@ static void find_allowed(const struct crash *crash, unsigned allowed[PARTS])
 }
 
 /*
- * Before or after, and nothing in between; times may be early. What it is like, as bits:
+ * Before or after, and nothing in between; times may be early. As bits what it is like:
  * both, where only times differ. 0: neither.
  */
 static unsigned compare_part(enum tree_part part, unsigned allowed, bool has_begun,

@@ -30,8 +30,8 @@ bool pmfs_script_parse(struct pmfs_script *script, const char *name);
 
 /*
  * Runs a script and explores its crashes. SUITE_NOT_TESTED: it fails without any crash,
- * and `error`, of WORKLOAD_ERROR_SIZE bytes, says how. A script whose last operation has
- * fewer pauses is passed.
+ * and `error`, of WORKLOAD_ERROR_SIZE bytes, says how. A script whose last operation
+ * has fewer pauses is passed.
  */
 enum suite_result pmfs_test(const struct pmfs_script *script, struct suite *suite,
                             char *error);

@@ -52,7 +52,7 @@ void scene_begin_world(void)
 
 /* ---- Mounting -------------------------------------------------------------------- */
 
-/* Asking the processor how to flush takes longer than all else, in a virtual machine. */
+/* Asking the processor how to flush takes longer than all else in virtual machines. */
 static struct pm adopt(const void *memory)
 {
     static struct pm pm;
