@@ -340,13 +340,6 @@ static void release_aborted(struct minl2r_tx *tx)
 
 /* ---- queued -> logged ------------------------------------------------------------ */
 
-bool commit_has_bytes(const uint8_t *old, const uint8_t *bytes, size_t size)
-{
-    if (!bytes)
-        return old[0] == 0 && memcmp(old, old + 1, size - 1) == 0;
-    return old[0] == bytes[0] && memcmp(old, bytes, size) == 0;
-}
-
 /* Small odd sizes would be flushed one by one. */
 static bool streams_well(const struct extent *e)
 {
@@ -771,9 +764,10 @@ static int commit_changes(struct minl2r_tx *tx)
     if (result == 0 && tx->writes.fresh_first && live_possible(tx->pool))
         result = settle_owners_of_fresh(tx, word);
     if (result == 0)
-        result = word                   ? commit_word(tx, word)
-                 : slot_commit_fits(tx) ? slot_commit(tx)
-                                        : commit_logged(tx);
+        result = word ? commit_word(tx, word)
+                 : slot_commit_is_possible(tx) && slot_commit_fits(tx)
+                     ? slot_commit(tx)
+                     : commit_logged(tx);
     if (result == 0)
         count_commit(tx);
     return result;

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "libminl2r/lane.h"
 #include "libminl2r/log.h"
@@ -48,7 +49,13 @@ struct log_writer commit_begin_log(struct minl2r_tx *tx);
 int commit_log_result(struct minl2r_tx *tx, const struct log_writer *writer);
 
 /* Are the `old` ones the new `bytes`, NULL being zeros? */
-bool commit_has_bytes(const uint8_t *old, const uint8_t *bytes, size_t size);
+static inline bool commit_has_bytes(const uint8_t *old, const uint8_t *bytes,
+                                    size_t size)
+{
+    if (!bytes)
+        return old[0] == 0 && memcmp(old, old + 1, size - 1) == 0;
+    return old[0] == bytes[0] && memcmp(old, bytes, size) == 0;
+}
 
 void commit_store_fresh(struct minl2r_tx *tx);
 int commit_store_in_place(struct minl2r_tx *tx); /* and waits for that */

@@ -90,10 +90,8 @@ static void forget(struct lane *lane, uint64_t generation)
                                 __ATOMIC_RELAXED);
 }
 
-void live_forget(const struct minl2r_pool *pool, struct settling *settling)
+void live_forget_settled(const struct minl2r_pool *pool, struct settling *settling)
 {
-    if (!settling->any)
-        return;
     settling->any = false;
     for (struct lane *lane = first_lane(pool); lane; lane = lane->next_live) {
         if (settling->generations[lane->index] == 0)

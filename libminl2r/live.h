@@ -68,7 +68,14 @@ int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
 void live_settle_now(struct minl2r_pool *pool, struct pm_phase *phase);
 
 /* What was settled is durable: nobody has to settle it again. */
-void live_forget(const struct minl2r_pool *pool, struct settling *settling);
+void live_forget_settled(const struct minl2r_pool *pool, struct settling *settling);
+
+static inline void live_forget(const struct minl2r_pool *pool,
+                               struct settling *settling)
+{
+    if (settling->any)
+        live_forget_settled(pool, settling);
+}
 
 /* Settles every lane, waits for that, and releases what was in quarantine. -EIO. */
 int live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,

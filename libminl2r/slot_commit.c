@@ -80,7 +80,7 @@ bool slot_commit_fits(const struct minl2r_tx *tx)
 {
     struct plan plan;
 
-    return (tx->writes.fresh_count > 0 || tx->pool->prove) && make_plan(tx, &plan);
+    return make_plan(tx, &plan);
 }
 
 /* ---- Commit ---------------------------------------------------------------------- */

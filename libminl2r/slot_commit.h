@@ -27,8 +27,13 @@
 
 #include "libminl2r/commit.h"
 
-/* Can `tx` commit by its slots? */
+/* Can `tx` commit by its slots? Not worth a look where it swaps nothing. */
 bool slot_commit_fits(const struct minl2r_tx *tx);
+
+static inline bool slot_commit_is_possible(const struct minl2r_tx *tx)
+{
+    return tx->writes.fresh_count > 0 || tx->pool->prove;
+}
 
 int slot_commit(struct minl2r_tx *tx);
 
