@@ -508,7 +508,7 @@ int __wrap_inode_lock(struct inode *inode, enum lock_mode mode)
 {
     int rc = __real_inode_lock(inode, mode);
 
-    if (rc == 0 && stores(LOCK_ON_MEDIA) && mode == LOCK_WRITE && state.pool)
+    if (rc == 0 && stores(LOCK_ON_MEDIA) && mode == LOCK_EXCLUSIVE && state.pool)
         minl2r_store64(state.pool, LOCK_WORD(inode->place.pm), 1);
     return rc;
 }

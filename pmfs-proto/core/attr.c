@@ -8,7 +8,7 @@
 int pmfs_getattr(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr)
 {
     struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+    int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
     if (rc < 0)
         return rc;
@@ -186,7 +186,7 @@ int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
                  unsigned mask, struct pmfs_attr *attr)
 {
     struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_WRITE, &inode);
+    int rc = inode_get(fs, ino, LOCK_EXCLUSIVE, &inode);
 
     if (rc < 0)
         return rc;

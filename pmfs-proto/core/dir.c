@@ -443,14 +443,14 @@ static int build_unlocked(struct pmfs *fs, struct inode *inode)
     int rc;
 
     inode_unlock(inode);
-    rc = inode_lock(inode, LOCK_WRITE);
+    rc = inode_lock(inode, LOCK_EXCLUSIVE);
     if (rc < 0)
         return rc;
     if (!inode->dir)
         rc = dir_build(fs, inode);
     inode_unlock(inode);
     /* Nothing takes an index away while the inode is pinned. */
-    return rc < 0 ? rc : inode_lock(inode, LOCK_READ);
+    return rc < 0 ? rc : inode_lock(inode, LOCK_SHARED);
 }
 
 int dir_lock(struct pmfs *fs, struct inode *inode, enum lock_mode mode)
@@ -462,7 +462,7 @@ int dir_lock(struct pmfs *fs, struct inode *inode, enum lock_mode mode)
     rc = inode_lock(inode, mode);
     if (rc < 0 || inode->dir)
         return rc;
-    if (mode == LOCK_READ)
+    if (mode == LOCK_SHARED)
         return build_unlocked(fs, inode);
     rc = dir_build(fs, inode);
     if (rc < 0)

@@ -52,7 +52,7 @@ int pmfs_read(struct pmfs *fs, uint64_t ino, uint64_t offset, void *buffer, size
 {
     struct inode *inode;
     uint64_t count = 0;
-    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+    int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
     if (rc < 0)
         return rc;
@@ -70,7 +70,7 @@ int pmfs_read(struct pmfs *fs, uint64_t ino, uint64_t offset, void *buffer, size
 int pmfs_readlink(struct pmfs *fs, uint64_t ino, char *target, size_t size)
 {
     struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+    int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
     if (rc < 0)
         return rc;
@@ -134,7 +134,7 @@ int pmfs_read_in_place(struct pmfs *fs, uint64_t ino, uint64_t offset, size_t si
     struct iovec *list = on_stack;
     struct inode *inode;
     int count;
-    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+    int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
     if (rc < 0)
         return rc;
@@ -373,7 +373,7 @@ int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffe
                size_t size, unsigned flags, size_t *done)
 {
     struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_WRITE, &inode);
+    int rc = inode_get(fs, ino, LOCK_EXCLUSIVE, &inode);
 
     if (rc < 0)
         return rc;

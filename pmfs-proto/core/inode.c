@@ -269,7 +269,7 @@ static int inode_read(struct pmfs *fs, struct inode *inode)
 /* Somebody reads it in or makes it, and has it locked meanwhile. */
 static int wait_until_ready(struct inode *inode)
 {
-    int rc = inode_lock(inode, LOCK_READ);
+    int rc = inode_lock(inode, LOCK_SHARED);
 
     if (rc == 0)
         inode_unlock(inode);
@@ -323,7 +323,7 @@ void inode_unused(struct pmfs *fs, const struct inode *inode)
 
 int inode_lock(struct inode *inode, enum lock_mode mode)
 {
-    if (mode == LOCK_READ)
+    if (mode == LOCK_SHARED)
         pthread_rwlock_rdlock(&inode->lock);
     else
         pthread_rwlock_wrlock(&inode->lock);

@@ -52,7 +52,7 @@ uint64_t cache_inodes(struct pmfs *fs);
 /* Atomic: the bytes that indexes of directories take. */
 uint64_t *cache_index_bytes(struct pmfs *fs);
 
-enum lock_mode { LOCK_READ, LOCK_WRITE };
+enum lock_mode { LOCK_SHARED, LOCK_EXCLUSIVE };
 
 /* Pins the inode `ino`, reading it in if it is not cached. -ESTALE, -EUCLEAN, -ENOMEM.
  */

@@ -26,7 +26,7 @@ static int get_parent(struct pmfs *fs, uint64_t ino, struct inode **parent)
 
     if (rc < 0)
         return rc;
-    rc = dir_lock(fs, *parent, LOCK_WRITE);
+    rc = dir_lock(fs, *parent, LOCK_EXCLUSIVE);
     if (rc == 0 && (*parent)->state == PM_STATE_ORPHAN) {
         inode_unlock(*parent);
         rc = -ENOENT; /* removed, and still in use */
@@ -95,7 +95,7 @@ static int set_ctime(struct minl2r_tx *tx, const struct inode *inode, int64_t no
 static int answer(struct pmfs *fs, struct inode *inode, uint64_t opens,
                   struct pmfs_attr *attr)
 {
-    int rc = inode_lock(inode, LOCK_READ);
+    int rc = inode_lock(inode, LOCK_SHARED);
 
     if (rc < 0)
         return rc;
@@ -112,7 +112,7 @@ static int lookup_dots(struct pmfs *fs, uint64_t ino, const char *name, uint64_t
                        struct pmfs_attr *attr)
 {
     struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+    int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
     if (rc < 0)
         return rc;
@@ -146,7 +146,7 @@ static int look_up(struct pmfs *fs, uint64_t parent_ino, const char *text,
     rc = inode_pin(fs, parent_ino, &parent);
     if (rc < 0)
         return rc;
-    rc = dir_lock(fs, parent, LOCK_READ);
+    rc = dir_lock(fs, parent, LOCK_SHARED);
     if (rc < 0)
         goto unpin;
     rc = dir_find(fs, parent, &name, &entry);
@@ -191,7 +191,7 @@ void pmfs_forget(struct pmfs *fs, uint64_t ino, uint64_t count)
 int pmfs_open(struct pmfs *fs, uint64_t ino)
 {
     struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+    int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
     if (rc < 0)
         return rc;
@@ -520,7 +520,7 @@ int pmfs_link(struct pmfs *fs, uint64_t ino, uint64_t parent_ino, const char *te
     rc = is_directory(inode) ? -EPERM : get_parent(fs, parent_ino, &parent);
     if (rc < 0)
         goto unpin;
-    rc = inode_lock(inode, LOCK_WRITE);
+    rc = inode_lock(inode, LOCK_EXCLUSIVE);
     if (rc == 0) {
         rc = link_locked(fs, parent, inode, &name, attr);
         inode_unlock(inode);
@@ -580,8 +580,8 @@ static int lock_victim(struct pmfs *fs, struct inode *victim)
     int rc;
 
     if (!is_directory(victim))
-        return inode_lock(victim, LOCK_WRITE);
-    rc = dir_lock(fs, victim, LOCK_WRITE);
+        return inode_lock(victim, LOCK_EXCLUSIVE);
+    rc = dir_lock(fs, victim, LOCK_EXCLUSIVE);
     if (rc < 0 || dir_is_empty(victim))
         return rc;
     inode_unlock(victim);
@@ -712,10 +712,10 @@ static int lock_parents(struct pmfs *fs, struct inode *a, struct inode *b)
         a = b;
         b = swapped;
     }
-    rc = dir_lock(fs, a, LOCK_WRITE);
+    rc = dir_lock(fs, a, LOCK_EXCLUSIVE);
     if (rc < 0)
         return rc;
-    rc = dir_lock(fs, b, LOCK_WRITE);
+    rc = dir_lock(fs, b, LOCK_EXCLUSIVE);
     if (rc < 0)
         inode_unlock(a);
     return rc;
@@ -795,15 +795,15 @@ static int lock_children(struct rename *rename)
     int rc = 0;
 
     if (from_first)
-        rc = inode_lock(from, LOCK_WRITE);
+        rc = inode_lock(from, LOCK_EXCLUSIVE);
     if (rc < 0 || !to)
         return rc;
-    rc = replaces ? lock_victim(rename->fs, to) : inode_lock(to, LOCK_WRITE);
+    rc = replaces ? lock_victim(rename->fs, to) : inode_lock(to, LOCK_EXCLUSIVE);
     if (rc < 0 && from_first)
         inode_unlock(from);
     if (rc < 0 || from_first)
         return rc;
-    rc = inode_lock(from, LOCK_WRITE);
+    rc = inode_lock(from, LOCK_EXCLUSIVE);
     if (rc < 0)
         inode_unlock(to);
     return rc;
@@ -937,7 +937,7 @@ static int rename_locked(struct rename *rename)
 
 static int rename_in_one(struct rename *rename)
 {
-    int rc = dir_lock(rename->fs, rename->from.parent, LOCK_WRITE);
+    int rc = dir_lock(rename->fs, rename->from.parent, LOCK_EXCLUSIVE);
 
     if (rc < 0)
         return rc;
@@ -1039,7 +1039,7 @@ static int offer_with_attr(struct listing *listing, const struct pm_dirent *pm,
 
     if (pin_child(listing->fs, listing->dir, pm, &child) < 0)
         return offer(listing, entry);
-    if (inode_lock(child, LOCK_READ) == 0) {
+    if (inode_lock(child, LOCK_SHARED) == 0) {
         inode_attr(listing->fs, child, &attr);
         inode_unlock(child);
         entry->attr = &attr;
@@ -1093,7 +1093,7 @@ int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
 {
     struct listing listing = {.fs = fs, .flags = flags, .take = take, .arg = arg};
     struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+    int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
     if (rc < 0)
         return rc;

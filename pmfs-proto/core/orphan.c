@@ -147,7 +147,7 @@ void orphan_reap(struct pmfs *fs, struct inode *inode)
      */
     if (!__atomic_load_n(&inode->is_orphan, __ATOMIC_SEQ_CST) || inode_in_use(inode))
         return;
-    if (inode_lock(inode, LOCK_WRITE) < 0)
+    if (inode_lock(inode, LOCK_EXCLUSIVE) < 0)
         return;
     if (inode->state == PM_STATE_ORPHAN && !inode_in_use(inode))
         free_orphan(fs, inode);
@@ -157,7 +157,7 @@ void orphan_reap(struct pmfs *fs, struct inode *inode)
 static int finish(struct pmfs *fs, uint64_t ino)
 {
     struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_WRITE, &inode);
+    int rc = inode_get(fs, ino, LOCK_EXCLUSIVE, &inode);
 
     if (rc < 0)
         return rc;

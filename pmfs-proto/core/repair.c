@@ -264,7 +264,7 @@ static int name_inode(struct pmfs *fs, const struct inode *dir,
     struct inode *inode;
     struct name name;
     char text[48];
-    int rc = inode_get(fs, finding->ino, LOCK_WRITE, &inode);
+    int rc = inode_get(fs, finding->ino, LOCK_EXCLUSIVE, &inode);
 
     if (rc < 0)
         return rc;
@@ -287,7 +287,7 @@ static int name_lost(struct repair *repair, const struct fsck_finding *finding)
         rc = inode_pin(repair->fs, dir_ino, &dir);
     if (rc < 0)
         return rc;
-    rc = dir_lock(repair->fs, dir, LOCK_WRITE);
+    rc = dir_lock(repair->fs, dir, LOCK_EXCLUSIVE);
     if (rc == 0) {
         rc = name_inode(repair->fs, dir, finding);
         inode_unlock(dir);

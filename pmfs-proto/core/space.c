@@ -242,7 +242,7 @@ int pmfs_fallocate(struct pmfs *fs, uint64_t ino, unsigned mode, uint64_t offset
 {
     struct range range = {offset, offset + size};
     struct inode *inode;
-    int rc = is_mode(mode) ? inode_get(fs, ino, LOCK_WRITE, &inode) : -EOPNOTSUPP;
+    int rc = is_mode(mode) ? inode_get(fs, ino, LOCK_EXCLUSIVE, &inode) : -EOPNOTSUPP;
 
     if (rc < 0)
         return rc;
@@ -284,7 +284,7 @@ int pmfs_seek(struct pmfs *fs, uint64_t ino, uint64_t offset, enum pmfs_seek whe
 {
     struct inode *inode;
     uint64_t answer;
-    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+    int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
     if (rc < 0)
         return rc;
@@ -406,11 +406,12 @@ static int copy_locked(struct copy *copy)
 static int lock_both(struct inode *from, struct inode *to)
 {
     bool from_first = from->place.ino < to->place.ino;
-    int rc = from_first ? inode_lock(from, LOCK_READ) : inode_lock(to, LOCK_WRITE);
+    int rc =
+        from_first ? inode_lock(from, LOCK_SHARED) : inode_lock(to, LOCK_EXCLUSIVE);
 
     if (rc < 0 || from == to)
         return rc;
-    rc = from_first ? inode_lock(to, LOCK_WRITE) : inode_lock(from, LOCK_READ);
+    rc = from_first ? inode_lock(to, LOCK_EXCLUSIVE) : inode_lock(from, LOCK_SHARED);
     if (rc < 0)
         inode_unlock(from_first ? from : to);
     return rc;

@@ -377,7 +377,7 @@ static int change(struct pmfs *fs, uint64_t ino, const struct request *request)
     int rc = check_name(request->name);
 
     if (rc == 0)
-        rc = inode_get(fs, ino, LOCK_WRITE, &inode);
+        rc = inode_get(fs, ino, LOCK_EXCLUSIVE, &inode);
     if (rc < 0)
         return rc;
     rc = check_acl(inode, request);
@@ -447,7 +447,7 @@ int pmfs_getxattr(struct pmfs *fs, uint64_t ino, const char *name, void *value,
     int rc = check_name(name);
 
     if (rc == 0)
-        rc = inode_get(fs, ino, LOCK_READ, &inode);
+        rc = inode_get(fs, ino, LOCK_SHARED, &inode);
     if (rc < 0)
         return rc;
     rc = get_locked(fs, inode, name, value, capacity, size);
@@ -478,7 +478,7 @@ int pmfs_listxattr(struct pmfs *fs, uint64_t ino, char *names, size_t capacity,
 {
     struct list list;
     struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_READ, &inode);
+    int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
     if (rc < 0)
         return rc;

@@ -14,13 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libminl2r/tools/console.h"
 #include "pmfs-proto/core/dir.h"
 #include "pmfs-proto/core/map.h"
 #include "pmfs-proto/core/view.h"
 #include "pmfs-proto/tools/json.h"
-
-/* Last: <fcntl.h> has macros named as core/inode.h names its locks. */
-#include "libminl2r/tools/console.h"
 
 static const char help[] =
     "Usage: pmfs dump [--json] POOL [INODE ...]\n\n"
