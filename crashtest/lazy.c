@@ -705,7 +705,8 @@ static void begin_state(struct level *level)
 {
     struct lazy *lazy = &level->lazy;
 
-    memset(lazy->alive, true, level->content_count * sizeof(*lazy->alive));
+    for (uint32_t i = 0; i < level->content_count; i++)
+        lazy->alive[i] = true;
     for (uint32_t i = 0; i < level->choice_count; i++) {
         lazy->written[i] = 0;
         lazy->open[i] = lazy->varying[i];
