@@ -36,8 +36,8 @@ mkdir 3
 link 3
 chmod 1
 END
-grep -q '"op":"overwrite","size":4096,.*"fences":3,' "$directory/pmfs.json" ||
-    fail "overwrite: not 3 fences"
+grep -q '"op":"overwrite","size":4096,.*"fences":2,' "$directory/pmfs.json" ||
+    fail "overwrite of a block: not 2 fences"
 "$program" --render "$directory/pmfs.json" | grep -q '^| create ' ||
     fail "bench-pmfs cannot render its own results"
 [ "$(ls "$directory")" = "$(printf 'pmfs.json\ntable')" ] ||
