@@ -12,7 +12,8 @@ function(add_crash_program name source)
         COMMAND ${CMAKE_COMMAND} -E env CRASHTEST_CC=${MINL2R_GCC}
                 ${PROJECT_BINARY_DIR}/bin/crashtest-cc -std=gnu11 -O1 -Wall -Wextra
                 ${arg_OPTIONS} -o ${program} ${source} ${arg_LIBRARIES}
-        DEPENDS ${source} crashtest minl2r_traced ${PROJECT_BINARY_DIR}/bin/crashtest-cc
+        DEPENDS ${source} crashtest minl2r_traced ${traced_library}
+                ${PROJECT_BINARY_DIR}/bin/crashtest-cc
                 ${PROJECT_SOURCE_DIR}/crashtest/runtime/intrinsics.h
                 ${PROJECT_SOURCE_DIR}/crashtest/crashtest.specs
         VERBATIM)
