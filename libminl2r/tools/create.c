@@ -71,8 +71,8 @@ static enum tool_exit run(const char *path, cJSON *out)
     struct minl2r_pool *pool;
 
     if (size == 0 && !is_device(path)) {
-        cJSON_AddStringToObject(
-            out, "error", "--size is missing; only a device has its own size");
+        cJSON_AddStringToObject(out, "error",
+                                "--size is missing; only a device has its own size");
         return TOOL_USAGE;
     }
     int result = minl2r_pool_create(path, layout, size, &options, &pool);
