@@ -171,21 +171,6 @@ static void wait_for(const struct sweep *sweep, const struct board *board,
 
 /* ---- One report ------------------------------------------------------------------ */
 
-static void add_count(struct explore_count *to, const struct explore_count *from)
-{
-    to->points += from->points;
-    to->exact_points += from->exact_points;
-    to->kills += from->kills;
-    to->states += from->states;
-    to->nested += from->nested;
-    to->nested_points += from->nested_points;
-    to->exact_nested_points += from->exact_nested_points;
-    to->judged += from->judged;
-    to->out_of_time |= from->out_of_time;
-    if (__builtin_add_overflow(to->possible, from->possible, &to->possible))
-        to->possible = UINT64_MAX;
-}
-
 static struct report_workload *find(struct report *report, const char *name)
 {
     for (size_t i = 0; i < report->workload_count; i++)
@@ -207,7 +192,7 @@ static void add_workload(struct report *report, const struct report_workload *fr
     to->is_sampled |= from->is_sampled;
     to->never_flushes |= from->never_flushes;
     to->failures += from->failures;
-    add_count(&to->count, &from->count);
+    report_add_count(&to->count, &from->count);
 }
 
 static void add_workers(struct report *report, const struct board *board)
