@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/delay/delay.h"
+
+#include <string.h>
+
+const struct delay_medium delay_media[] = {
+    {.name = "tmpfs", .source = "this machine's memory, not delayed"},
+    /*
+     * Six interleaved modules. Writes: the least squares of the times of 64 B to 4 KiB
+     * in graphs/12-flush_instr_lat.csv, with one fence_ns for both kinds; reads:
+     * graphs/02-best_case_latency.csv (random), and the bandwidth of one thread in
+     * graphs/04-bandwidth_thcount_optane.csv, where the limits are from, too.
+     */
+    {.name = "optane",
+     .fence_ns = 112,
+     .flush_line_ns = 26.6,
+     .stream_line_ns = 22.7,
+     .read_ns = 305,
+     .read_line_ns = 22.2,
+     .write_gb_s = 12.5,
+     .read_gb_s = 37.6,
+     .source = "J. Yang et al., An Empirical Guide to the Behavior and Use of Scalable "
+               "Persistent Memory, FAST 2020; its data: github.com/NVSL/OptaneStudy"},
+    /*
+     * The middle of the latencies of four devices. Nobody has published what a write
+     * with its fence takes: it is assumed to be a round trip, as a read. One module's
+     * bandwidth, of two reads for each write, is divided likewise.
+     */
+    {.name = "cxl",
+     .fence_ns = 275,
+     .flush_line_ns = 5.3,
+     .stream_line_ns = 5.3,
+     .read_ns = 275,
+     .read_line_ns = 2.7,
+     .write_gb_s = 12,
+     .read_gb_s = 24,
+     .source = "140 to 410 ns: J. Liu et al., Systematic CXL Memory Characterization "
+               "and Performance Analysis at Scale, ASPLOS 2025; 36 GB/s: Micron's "
+               "CZ120; writes are assumed to take a round trip"},
+};
+const size_t delay_media_count = sizeof(delay_media) / sizeof(delay_media[0]);
+
+const struct delay_medium *delay_find(const char *name)
+{
+    for (size_t i = 0; i < delay_media_count; i++)
+        if (strcmp(delay_media[i].name, name) == 0)
+            return &delay_media[i];
+    return NULL;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * model.h - the arithmetic of delay.h. It knows no clock: times are picoseconds since
+ * whenever, given and answered.
+ */
+#ifndef BENCH_DELAY_MODEL_H
+#define BENCH_DELAY_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/delay/delay.h"
+
+#define DELAY_LINE ((size_t)64)
+#define DELAY_CACHE_LINES ((size_t)1 << 14) /* 1 MiB */
+
+/* When the buses will have carried what was put on them; atomic. */
+struct delay_buses {
+    uint64_t write_free_ps;
+    uint64_t read_free_ps;
+};
+
+/* Direct-mapped. A thread's own; zeroed it is empty. */
+struct delay_cache {
+    uint32_t tags[DELAY_CACHE_LINES];
+};
+
+/* What a thread has flushed and streamed since its last fence. Zeroed: nothing. */
+struct delay_writes {
+    uint64_t first_ps; /* when it began, if there is anything */
+    uint64_t flushed;  /* lines */
+    uint64_t streamed;
+};
+
+static inline bool delay_is_pending(const struct delay_writes *writes)
+{
+    return writes->flushed + writes->streamed > 0;
+}
+
+/* When the fence that ends `writes` may return; empties it. */
+uint64_t delay_fence_end(const struct delay_medium *medium, struct delay_buses *buses,
+                         struct delay_writes *writes);
+
+/* When a read of `lines` lines from memory that begins at `start_ps` may end. */
+uint64_t delay_read_end(const struct delay_medium *medium, struct delay_buses *buses,
+                        uint64_t lines, uint64_t start_ps);
+
+/* Brings the lines of a range into the cache; how many were not there. */
+uint64_t delay_cache_fill(struct delay_cache *cache, const void *start, size_t size);
+
+void delay_cache_drop(struct delay_cache *cache, const void *start, size_t size);
+
+#endif

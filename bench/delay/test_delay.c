@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The arithmetic of the model with times made up, and what the door sees of the
+ * library, with a medium that takes no time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "bench/delay/model.h"
+#include "include/minl2r.h"
+#include "libminl2r/pm.h"
+
+#define NS ((uint64_t)1000)
+
+/* ---- The model ------------------------------------------------------------------- */
+
+static const struct delay_medium plain = {.name = "plain",
+                                          .fence_ns = 100,
+                                          .flush_line_ns = 10,
+                                          .stream_line_ns = 7,
+                                          .read_ns = 300,
+                                          .read_line_ns = 20};
+static const struct delay_medium narrow = {
+    .name = "narrow", .write_gb_s = 0.64, .read_gb_s = 6.4}; /* 100, 10 ns a line */
+
+static uint64_t fence_end_ns(const struct delay_medium *medium,
+                             struct delay_buses *buses, struct delay_writes writes)
+{
+    return delay_fence_end(medium, buses, &writes) / NS;
+}
+
+static void a_fence_ends_when_its_lines_have_had_their_time(void **state)
+{
+    struct delay_buses buses = {0};
+
+    (void)state;
+    assert_int_equal(
+        fence_end_ns(
+            &plain, &buses,
+            (struct delay_writes){.first_ps = 5000 * NS, .flushed = 3, .streamed = 2}),
+        5000 + 100 + 3 * 10 + 2 * 7);
+}
+
+static void a_fence_empties_what_was_written(void **state)
+{
+    struct delay_buses buses = {0};
+    struct delay_writes writes = {.first_ps = 1, .flushed = 1};
+
+    (void)state;
+    assert_true(delay_is_pending(&writes));
+    delay_fence_end(&plain, &buses, &writes);
+    assert_false(delay_is_pending(&writes));
+}
+
+/* 8 lines of 100 ns each are at the bus from 0 on; another thread's 2 from 50 on. */
+static void phases_queue_on_the_bus_in_the_order_of_their_fences(void **state)
+{
+    struct delay_buses buses = {0};
+
+    (void)state;
+    assert_int_equal(fence_end_ns(&narrow, &buses,
+                                  (struct delay_writes){.first_ps = 0, .flushed = 8}),
+                     800);
+    assert_int_equal(
+        fence_end_ns(&narrow, &buses,
+                     (struct delay_writes){.first_ps = 50 * NS, .streamed = 2}),
+        1000);
+}
+
+static void a_bus_saves_no_idle_time(void **state)
+{
+    struct delay_buses buses = {0};
+
+    (void)state;
+    fence_end_ns(&narrow, &buses, (struct delay_writes){.first_ps = 0, .flushed = 1});
+    assert_int_equal(
+        fence_end_ns(&narrow, &buses,
+                     (struct delay_writes){.first_ps = 9000 * NS, .flushed = 1}),
+        9100);
+}
+
+static void reads_and_writes_have_a_bus_each(void **state)
+{
+    struct delay_buses buses = {0};
+
+    (void)state;
+    fence_end_ns(&narrow, &buses, (struct delay_writes){.first_ps = 0, .flushed = 50});
+    assert_int_equal(delay_read_end(&narrow, &buses, 4, 0) / NS, 40);
+}
+
+static void the_slower_of_latency_and_bandwidth_counts(void **state)
+{
+    struct delay_medium both = plain;
+    struct delay_buses buses = {0};
+
+    (void)state;
+    both.write_gb_s = 64; /* 1 ns a line */
+    assert_int_equal(
+        fence_end_ns(&both, &buses, (struct delay_writes){.first_ps = 0, .flushed = 1}),
+        110);
+    both.write_gb_s = 0.064; /* 1,000 ns a line */
+    buses = (struct delay_buses){0};
+    assert_int_equal(
+        fence_end_ns(&both, &buses, (struct delay_writes){.first_ps = 0, .flushed = 1}),
+        1000);
+}
+
+static void a_read_pays_its_first_line_and_then_each_further_one(void **state)
+{
+    struct delay_buses buses = {0};
+
+    (void)state;
+    assert_int_equal(delay_read_end(&plain, &buses, 1, 40 * NS) / NS, 340);
+    assert_int_equal(delay_read_end(&plain, &buses, 64, 0) / NS, 300 + 63 * 20);
+    assert_int_equal(delay_read_end(&plain, &buses, 0, 40 * NS) / NS, 40);
+}
+
+/* ---- The cache ------------------------------------------------------------------- */
+
+static struct delay_cache cache;
+
+static const void *at(uintptr_t address)
+{
+    return (const void *)(((uintptr_t)1 << 40) + address);
+}
+
+static void lines_that_were_read_are_there_until_dropped(void **state)
+{
+    (void)state;
+    cache = (struct delay_cache){0};
+    assert_int_equal(delay_cache_fill(&cache, at(60), 8), 2); /* crosses a line */
+    assert_int_equal(delay_cache_fill(&cache, at(0), 128), 0);
+    delay_cache_drop(&cache, at(64), 1);
+    assert_int_equal(delay_cache_fill(&cache, at(0), 128), 1);
+    assert_int_equal(delay_cache_fill(&cache, at(0), 0), 0);
+}
+
+static void a_line_pushes_out_the_one_that_had_its_place(void **state)
+{
+    const uintptr_t size = DELAY_CACHE_LINES * DELAY_LINE;
+
+    (void)state;
+    cache = (struct delay_cache){0};
+    assert_int_equal(delay_cache_fill(&cache, at(0), size), DELAY_CACHE_LINES);
+    assert_int_equal(delay_cache_fill(&cache, at(0), size), 0);
+    assert_int_equal(delay_cache_fill(&cache, at(size), 1), 1);
+    assert_int_equal(delay_cache_fill(&cache, at(0), 64), 1);
+}
+
+/* ---- The door -------------------------------------------------------------------- */
+
+/* As a delayed medium, but that nobody has to wait. */
+static const struct delay_medium instant = {.name = "instant"};
+
+struct bed {
+    struct minl2r_pool *pool;
+    const uint8_t *root;
+};
+
+static int make_bed(void **state)
+{
+    static struct bed bed;
+    char path[] = "/dev/shm/minl2r-test-delay-XXXXXX";
+
+    close(mkstemp(path));
+    unlink(path);
+    assert_int_equal(minl2r_pool_create(path, "", 4 << 20, NULL, &bed.pool), 0);
+    unlink(path);
+    bed.root = minl2r_root(bed.pool, 65536);
+    assert_non_null(bed.root);
+    *state = &bed;
+    return 0;
+}
+
+static int close_bed(void **state)
+{
+    struct bed *bed = *state;
+
+    delay_use(NULL);
+    return minl2r_pool_close(bed->pool);
+}
+
+static void write_range(struct bed *bed, size_t offset, uint8_t value, size_t size)
+{
+    static uint8_t bytes[65536];
+    struct minl2r_tx *tx;
+
+    memset(bytes, value, size);
+    assert_int_equal(minl2r_tx_begin(bed->pool, &tx), 0);
+    assert_int_equal(minl2r_tx_write(tx, bed->root + offset, bytes, size), 0);
+    assert_int_equal(minl2r_tx_commit(tx), 0);
+}
+
+/* Exactly what the library counts is charged. */
+static void what_statistics_count_is_charged(void **state)
+{
+    struct bed *bed = *state;
+    struct minl2r_stats before, after;
+    struct delay_totals charged = delay_totals();
+
+    delay_use(&instant);
+    minl2r_stats_get(bed->pool, &before);
+    write_range(bed, 0, 1, 4096);
+    write_range(bed, 8000, 2, 3);
+    write_range(bed, 16384, 3, 40000);
+    minl2r_stats_get(bed->pool, &after);
+    struct delay_totals now = delay_totals();
+
+    assert_true(now.fences > charged.fences);
+    assert_int_equal(now.fences - charged.fences, after.fences - before.fences);
+    assert_int_equal(now.lines_flushed - charged.lines_flushed,
+                     after.lines_flushed - before.lines_flushed);
+    assert_int_equal(now.lines_streamed - charged.lines_streamed,
+                     after.lines_streamed - before.lines_streamed);
+}
+
+/* Streamed before, so that no cache has them. */
+static void original_bytes_that_are_logged_are_read(void **state)
+{
+    struct bed *bed = *state;
+
+    delay_use(&instant);
+    write_range(bed, 4096, 1, 4096);
+    uint64_t before = delay_totals().lines_read;
+
+    write_range(bed, 4096, 2, 1024);
+    assert_int_equal(delay_totals().lines_read - before, 1024 / 64);
+}
+
+static void a_copy_out_of_pm_is_read_once(void **state)
+{
+    struct bed *bed = *state;
+    uint8_t bytes[4096];
+    volatile size_t size = sizeof(bytes); /* so that memcpy is called */
+
+    delay_use(&instant);
+    write_range(bed, 8192, 1, sizeof(bytes));
+    uint64_t before = delay_totals().lines_read;
+
+    for (int times = 0; times < 2; times++) {
+        memcpy(bytes, bed->root + 8192, size);
+        assert_int_equal(bytes[times], 1);
+        assert_int_equal(delay_totals().lines_read - before, sizeof(bytes) / 64);
+    }
+}
+
+static void nothing_is_charged_without_a_medium(void **state)
+{
+    struct bed *bed = *state;
+    struct delay_totals before = delay_totals();
+
+    delay_use(NULL);
+    write_range(bed, 0, 9, 8192);
+    struct delay_totals after = delay_totals();
+
+    assert_memory_equal(&before, &after, sizeof(before));
+}
+
+/* However long it takes, but for a clock that the model reads wrong. */
+static void a_fence_returns_no_earlier_than_it_is_due(void **state)
+{
+    static const struct delay_medium slow = {.name = "slow", .fence_ns = 2e6};
+    struct bed *bed = *state;
+    struct timespec start, end;
+
+    delay_use(&slow);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    minl2r_store64(bed->pool, (const uint64_t *)bed->root, 7);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    double ns = (double)(end.tv_sec - start.tv_sec) * 1e9 +
+                (double)(end.tv_nsec - start.tv_nsec);
+
+    assert_true(ns > 1.9e6);
+}
+
+static void media_are_found_by_name(void **state)
+{
+    (void)state;
+    assert_true(delay_find("optane")->read_ns > delay_find("cxl")->read_ns);
+    assert_true(delay_find("tmpfs")->read_ns == 0);
+    assert_null(delay_find("nonsense"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fence_ends_when_its_lines_have_had_their_time),
+        cmocka_unit_test(a_fence_empties_what_was_written),
+        cmocka_unit_test(phases_queue_on_the_bus_in_the_order_of_their_fences),
+        cmocka_unit_test(a_bus_saves_no_idle_time),
+        cmocka_unit_test(reads_and_writes_have_a_bus_each),
+        cmocka_unit_test(the_slower_of_latency_and_bandwidth_counts),
+        cmocka_unit_test(a_read_pays_its_first_line_and_then_each_further_one),
+        cmocka_unit_test(lines_that_were_read_are_there_until_dropped),
+        cmocka_unit_test(a_line_pushes_out_the_one_that_had_its_place),
+        cmocka_unit_test_setup_teardown(what_statistics_count_is_charged, make_bed,
+                                        close_bed),
+        cmocka_unit_test_setup_teardown(original_bytes_that_are_logged_are_read,
+                                        make_bed, close_bed),
+        cmocka_unit_test_setup_teardown(a_copy_out_of_pm_is_read_once, make_bed,
+                                        close_bed),
+        cmocka_unit_test_setup_teardown(nothing_is_charged_without_a_medium, make_bed,
+                                        close_bed),
+        cmocka_unit_test_setup_teardown(a_fence_returns_no_earlier_than_it_is_due,
+                                        make_bed, close_bed),
+        cmocka_unit_test(media_are_found_by_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
