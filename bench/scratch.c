@@ -15,9 +15,12 @@
 static char directory[PATH_MAX / 2];
 static char names[FILES_MAX][PATH_MAX];
 static const char *volatile files[FILES_MAX];
+static void (*volatile end_first)(void);
 
 static void remove_all(void)
 {
+    if (end_first)
+        end_first();
     for (int i = 0; i < FILES_MAX; i++)
         if (files[i])
             unlink(files[i]);
@@ -92,6 +95,11 @@ const char *scratch_path(const char *name)
         files[index] = names[index];
     }
     return files[index];
+}
+
+void scratch_before(void (*end)(void))
+{
+    end_first = end;
 }
 
 const char *scratch_adopt(const char *path)

@@ -21,6 +21,12 @@ const char *scratch_adopt(const char *path);
 /* Removes the file now; who has it open keeps it. */
 void scratch_unlink(const char *path);
 
+/*
+ * Before the files go, `end` is called, in a signal handler, too: it may do only what
+ * POSIX allows there. For what holds files or lies in the directory.
+ */
+void scratch_before(void (*end)(void));
+
 /* Forgets the file: it stays. */
 void scratch_keep(const char *path);
 

@@ -30,8 +30,10 @@ static ssize_t send_answer(int fd, struct iovec *pieces, int count, void *userda
     struct mount_state *state = userdata;
 
     /* The first answer comes alone: nothing else is asked before it. */
-    if (!__atomic_exchange_n(&state->answered, true, __ATOMIC_RELAXED))
+    if (!__atomic_load_n(&state->answered, __ATOMIC_RELAXED)) {
         add_flags(pieces, count);
+        __atomic_store_n(&state->answered, true, __ATOMIC_RELAXED);
+    }
     return writev(fd, pieces, count);
 }
 

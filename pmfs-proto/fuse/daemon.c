@@ -127,7 +127,7 @@ static int write_pid_file(const char *path)
 
 /* ---- Serving ----------------------------------------------------------------- */
 
-static int loop(struct fuse_session *session, const struct daemon_options *options)
+int daemon_loop(struct fuse_session *session, const struct daemon_options *options)
 {
     struct fuse_loop_config *config;
     int result;
@@ -175,7 +175,7 @@ static int serve_mounted(struct fuse_session *session,
     if (ready_fd >= 0)
         error = go_to_background(ready_fd);
     if (error == 0)
-        error = loop(session, options);
+        error = daemon_loop(session, options);
     if (options->pid_file)
         unlink(options->pid_file);
     /* A positive result is the signal that ended the loop. */

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The program bench-mount as its users see it: test_mount.sh PROGRAM
+set -euo pipefail
+program=$1
+
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+[ "$(id -u)" -eq 0 ] && [ -w /dev/fuse ] || { echo "skipped: needs root and /dev/fuse"; exit 77; }
+directory=$(mktemp -d /dev/shm/minl2r-test-XXXXXX)
+trap 'rm -rf "$directory"' EXIT
+
+for arguments in --nonsense "--rounds 0" extra; do
+    status=0
+    # shellcheck disable=SC2086
+    "$program" $arguments >/dev/null 2>&1 || status=$?
+    [ "$status" -eq 2 ] || fail "bench-mount $arguments: exit status $status"
+done
+
+"$program" --quick --rounds 1 --dir "$directory" --json "$directory/mount.json" \
+    >"$directory/table" 2>"$directory/errors" ||
+    { cat "$directory/errors" >&2; fail "bench-mount failed"; }
+[ ! -s "$directory/errors" ] || { cat "$directory/errors" >&2; fail "errors"; }
+for key in op size requests ns_empty ns_pmfs ns_above; do
+    grep -q "\"$key\":" "$directory/mount.json" || fail "no key $key"
+done
+# What the kernel asks does not depend on the machine.
+grep -q '"op":"write","size":4096,"requests":1,' "$directory/mount.json" ||
+    fail "a write is not one request"
+grep -q '"op":"read","size":4096,"requests":1,' "$directory/mount.json" ||
+    fail "a read is not one request"
+grep -q '"op":"fdatasync","size":null,"requests":0,' "$directory/mount.json" ||
+    fail "fdatasync is not free"
+"$program" --render "$directory/mount.json" | grep -q '^| write | 4096 ' ||
+    fail "bench-mount cannot render its own results"
+rm "$directory"/{mount.json,table,errors}
+[ -z "$(ls "$directory")" ] || fail "files left: $(ls "$directory")"
+
+# In a process group of its own, interrupted while it has both mounted, or killed.
+for signal in INT KILL; do
+    setsid "$program" --dir "$directory" >/dev/null 2>&1 &
+    pid=$!
+    until [ "$(grep -c " $directory/" /proc/mounts)" -eq 2 ]; do
+        kill -0 "$pid" || fail "bench-mount ended by itself"
+        sleep 0.01
+    done
+    kill "-$signal" "$pid"
+    if wait "$pid"; then fail "SIG$signal did not end it"; fi
+    for ((i = 0; i < 500; i++)); do
+        grep -q " $directory/" /proc/mounts || break
+        sleep 0.01
+    done
+    ! grep " $directory/" /proc/mounts || fail "left mounted after SIG$signal"
+    [ "$signal" = KILL ] || [ -z "$(ls "$directory")" ] ||
+        fail "files left: $(ls "$directory")"
+done
