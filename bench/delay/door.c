@@ -65,8 +65,8 @@ static uint64_t system_ps(void)
 #define CALIBRATION_PS ((uint64_t)20 * 1000000000)
 
 static struct {
-    uint64_t start;      /* cycles */
-    double ps_per_cycle; /* 0: not calibrated yet */
+    uint64_t start;              /* cycles */
+    uint64_t ps_per_1024_cycles; /* 0: not calibrated yet */
 } tsc;
 
 struct instant {
@@ -102,18 +102,19 @@ static void calibrate(void)
     struct instant end = read_clocks();
 
     tsc.start = start.cycles;
-    tsc.ps_per_cycle =
-        (double)(end.ps - start.ps) / (double)(end.cycles - start.cycles);
+    tsc.ps_per_1024_cycles = (end.ps - start.ps) * 1024 / (end.cycles - start.cycles);
 }
 
 static bool is_calibrated(void)
 {
-    return tsc.ps_per_cycle != 0;
+    return tsc.ps_per_1024_cycles != 0;
 }
 
 static uint64_t now_ps(void)
 {
-    return (uint64_t)((double)(__rdtsc() - tsc.start) * tsc.ps_per_cycle);
+    unsigned __int128 cycles = __rdtsc() - tsc.start;
+
+    return (uint64_t)(cycles * tsc.ps_per_1024_cycles >> 10);
 }
 #else
 static void calibrate(void)
@@ -131,16 +132,44 @@ static uint64_t now_ps(void)
 }
 #endif
 
+static uint64_t wait_lag_ps; /* what waiting takes beyond the time waited for */
+
 static void wait_until(uint64_t end_ps)
 {
-    while (now_ps() < end_ps)
+    while (now_ps() + wait_lag_ps < end_ps)
         ;
+}
+
+static uint64_t mean_wait_ps(uint64_t wait_ps, uint64_t times)
+{
+    uint64_t start_ps = now_ps();
+
+    for (uint64_t i = 0; i < times; i++)
+        wait_until(now_ps() + wait_ps);
+    return (now_ps() - start_ps) / times;
+}
+
+/* The least of several means: one in which nobody else had the processor. */
+static void measure_wait_lag(void)
+{
+    const uint64_t wait_ps = 500000;
+    uint64_t least = UINT64_MAX;
+
+    for (int i = 0; i < 20; i++) {
+        uint64_t mean = mean_wait_ps(wait_ps, 100);
+
+        if (mean < least)
+            least = mean;
+    }
+    wait_lag_ps = least - wait_ps;
 }
 
 void delay_use(const struct delay_medium *chosen)
 {
-    if (!is_calibrated())
+    if (!is_calibrated()) {
         calibrate();
+        measure_wait_lag();
+    }
     buses = (struct delay_buses){0};
     medium = chosen && chosen != &delay_media[0] ? chosen : NULL;
 }
@@ -208,31 +237,46 @@ void __wrap_pm_adopt(struct pm *pm, const void *base, uint64_t size,
 
 /* ---- Reads ----------------------------------------------------------------------- */
 
-void delay_read(const void *src, size_t size)
+/* Waits for what a read of PM that began at `start_ps` still needs. */
+static void end_read(const void *src, size_t size, uint64_t start_ps)
 {
-    if (!medium)
-        return;
-    uint64_t start_ps = now_ps();
     uint64_t missed = delay_cache_fill(&thread.cache, src, size);
 
+    if (missed == 0)
+        return;
     thread.totals.lines_read += missed;
     wait_until(delay_read_end(medium, &buses, missed, start_ps));
 }
 
-static void read_if_pm(const void *src, size_t size)
+void delay_read(const void *src, size_t size)
 {
-    if (is_pm(src))
-        delay_read(src, size);
+    if (medium)
+        end_read(src, size, now_ps());
 }
 
 void *__wrap_memcpy(void *dst, const void *src, size_t size)
 {
-    if (medium)
-        read_if_pm(src, size);
-    return __real_memcpy(dst, src, size);
+    if (!medium || !is_pm(src))
+        return __real_memcpy(dst, src, size);
+    uint64_t start_ps = now_ps();
+
+    __real_memcpy(dst, src, size);
+    end_read(src, size, start_ps);
+    return dst;
 }
 
 /* ---- Writes ---------------------------------------------------------------------- */
+
+void __wrap_pm_store(struct pm_phase *phase, const void *dst, const void *src,
+                     size_t size)
+{
+    bool reads = medium && is_pm(src);
+    uint64_t start_ps = reads ? now_ps() : 0;
+
+    __real_pm_store(phase, dst, src, size);
+    if (reads)
+        end_read(src, size, start_ps);
+}
 
 /* The time before the first line. */
 static void begin_writes(void)
@@ -241,26 +285,21 @@ static void begin_writes(void)
         thread.writes.first_ps = now_ps();
 }
 
-void __wrap_pm_store(struct pm_phase *phase, const void *dst, const void *src,
-                     size_t size)
-{
-    if (medium)
-        read_if_pm(src, size);
-    __real_pm_store(phase, dst, src, size);
-}
-
 static void store_nt_delayed(struct pm_phase *phase, const void *dst, const void *src,
                              size_t size)
 {
     uint64_t before = phase->stats->lines_streamed;
+    bool reads = is_pm(src);
+    uint64_t start_ps = reads ? now_ps() : 0;
 
-    read_if_pm(src, size);
     begin_writes();
     __real_pm_store_nt(phase, dst, src, size);
     uint64_t lines = phase->stats->lines_streamed - before;
 
     thread.writes.streamed += lines;
     thread.totals.lines_streamed += lines;
+    if (reads)
+        end_read(src, size, start_ps);
     delay_cache_drop(&thread.cache, dst, size);
 }
 

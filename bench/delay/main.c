@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench-delay - the model of slower media, measured: what a phase of writes and a read
+ * take on this machine as it is, what the model asks for, and what comes out; beside
+ * it what was published of the medium.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/delay/model.h"
+#include "bench/harness.h"
+#include "bench/scratch.h"
+#include "bench/table.h"
+#include "libminl2r/pm.h"
+
+enum { EXIT_USAGE = 2 };
+
+#define REGION_SIZE ((uint64_t)64 << 20) /* more than any cache here */
+#define LINES_MAX 64
+#define THREADS_MAX 2
+
+struct options {
+    size_t rounds;
+    uint32_t operations; /* per batch */
+    const char *directory;
+    const char *json_path;   /* NULL: none */
+    const char *render_path; /* NULL: measure */
+};
+
+/* ---- Results --------------------------------------------------------------------- */
+
+enum {
+    COL_MEDIUM,
+    COL_WHAT,
+    COL_LINES,
+    COL_THREADS,
+    COL_PUBLISHED,
+    COL_HERE,
+    COL_ASKED,
+    COL_GOT,
+    COL_GOT_MIN,
+    COL_GOT_MAX,
+    COL_RATIO,
+    COL_COUNT
+};
+
+static const struct column columns[COL_COUNT] = {
+    {"medium", "medium", COLUMN_TEXT, 0},
+    {"what", "what", COLUMN_TEXT, 0},
+    {"lines", "lines", COLUMN_NUMBER, 0},
+    {"threads", "threads", COLUMN_NUMBER, 0},
+    {"ns_published", "published ns", COLUMN_NUMBER, 0},
+    {"ns_here", "here ns", COLUMN_NUMBER, 0},
+    {"ns_asked", "asked ns", COLUMN_NUMBER, 0},
+    {"ns_got", "got ns", COLUMN_NUMBER, 0},
+    {"ns_got_min", "min", COLUMN_NUMBER, 0},
+    {"ns_got_max", "max", COLUMN_NUMBER, 0},
+    {"ratio", "got / due", COLUMN_NUMBER, 2},
+};
+
+/* ---- What is measured ------------------------------------------------------------ */
+
+struct bed {
+    struct pm pm;
+    uint8_t bytes[LINES_MAX * DELAY_LINE];
+};
+
+typedef void operation_fn(struct bed *bed, struct pm_phase *phase, uint64_t offset,
+                          size_t size);
+
+static void flush_lines(struct bed *bed, struct pm_phase *phase, uint64_t offset,
+                        size_t size)
+{
+    pm_store(phase, bed->pm.base + offset, bed->bytes, size);
+    pm_flush(phase, bed->pm.base + offset, size);
+    pm_fence(phase);
+}
+
+static void stream_lines(struct bed *bed, struct pm_phase *phase, uint64_t offset,
+                         size_t size)
+{
+    pm_store_nt(phase, bed->pm.base + offset, bed->bytes, size);
+    pm_fence(phase);
+}
+
+static void read_lines(struct bed *bed, struct pm_phase *phase, uint64_t offset,
+                       size_t size)
+{
+    uint8_t bytes[LINES_MAX * DELAY_LINE];
+
+    (void)phase;
+    memcpy(bytes, bed->pm.base + offset, size);
+    __asm__ volatile("" : : "r"(bytes) : "memory"); /* they are used */
+}
+
+struct published {
+    size_t lines;
+    double ns;
+};
+
+/* NVSL/OptaneStudy: graphs/12-flush_instr_lat.csv and 02-best_case_latency.csv. */
+static const struct published optane_flush[] = {
+    {1, 116.4267},  {2, 133.7120},   {4, 192.4694},   {8, 327.8956},
+    {16, 601.0082}, {32, 1015.1672}, {64, 1774.2456}, {0}};
+static const struct published optane_stream[] = {
+    {1, 124.6945},  {2, 134.6914},  {4, 211.9761},   {8, 304.6761},
+    {16, 483.9664}, {32, 853.4980}, {64, 1550.5531}, {0}};
+static const struct published optane_read[] = {{1, 305.0}, {0}};
+
+static double find_published(const struct published *published, size_t lines)
+{
+    for (; published && published->lines > 0; published++)
+        if (published->lines == lines)
+            return published->ns;
+    return (double)NAN;
+}
+
+static double due_of_writes(const struct delay_medium *medium, size_t flushed,
+                            size_t streamed)
+{
+    struct delay_buses buses = {0};
+    struct delay_writes writes = {.flushed = flushed, .streamed = streamed};
+
+    return (double)delay_fence_end(medium, &buses, &writes) / 1000;
+}
+
+static double due_flush(const struct delay_medium *medium, size_t lines)
+{
+    return due_of_writes(medium, lines, 0);
+}
+
+static double due_stream(const struct delay_medium *medium, size_t lines)
+{
+    return due_of_writes(medium, 0, lines);
+}
+
+static double due_read(const struct delay_medium *medium, size_t lines)
+{
+    struct delay_buses buses = {0};
+
+    return (double)delay_read_end(medium, &buses, lines, 0) / 1000;
+}
+
+static const struct kind {
+    const char *name;
+    operation_fn *run;
+    double (*due)(const struct delay_medium *medium, size_t lines);
+    const struct published *of_optane;
+} kinds[] = {
+    {"flush, fence", flush_lines, due_flush, optane_flush},
+    {"stream, fence", stream_lines, due_stream, optane_stream},
+    {"read", read_lines, due_read, optane_read},
+};
+
+/* ---- Measuring ------------------------------------------------------------------- */
+
+struct load {
+    struct bed *bed;
+    const struct kind *kind;
+    const struct delay_medium *medium; /* NULL: as it is */
+    size_t lines;
+    uint32_t operations;
+    uint32_t threads;
+    double ns[BENCH_ROUNDS_MAX];
+};
+
+struct worker {
+    const struct load *load;
+    uint32_t number;
+};
+
+/*
+ * What is stored through the cache is there already, since fetching lines is no matter of
+ * the phase that flushes them. All else goes where this thread was not lately.
+ */
+static void *run_operations(void *arg)
+{
+    static uint64_t starts[THREADS_MAX];
+    const struct worker *worker = arg;
+    const struct load *load = worker->load;
+    struct minl2r_stats stats = {0};
+    struct pm_phase phase = {.pm = &load->bed->pm, .stats = &stats};
+    size_t size = load->lines * DELAY_LINE;
+    uint64_t room = load->kind->run == flush_lines ? 4 * sizeof(load->bed->bytes)
+                                                   : REGION_SIZE / THREADS_MAX;
+    uint64_t *at = &starts[worker->number];
+
+    for (uint32_t i = 0; i < load->operations; i++) {
+        *at = (*at + 8192 + DELAY_LINE) % (room - sizeof(load->bed->bytes));
+        load->kind->run(load->bed, &phase,
+                        worker->number * room + (*at & ~(DELAY_LINE - 1)), size);
+    }
+    return NULL;
+}
+
+static int run_threads(const struct load *load)
+{
+    struct worker workers[THREADS_MAX];
+    pthread_t threads[THREADS_MAX];
+    uint32_t started = 0;
+    int rc = 0;
+
+    for (; rc == 0 && started < load->threads; started += rc == 0) {
+        workers[started] = (struct worker){load, started};
+        rc =
+            -pthread_create(&threads[started], NULL, run_operations, &workers[started]);
+    }
+    for (uint32_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    return rc;
+}
+
+static int run_batch(void *arg, double *ns_per_op)
+{
+    struct load *load = arg;
+    struct worker alone = {load, 0};
+    int rc = 0;
+
+    delay_use(load->medium);
+    uint64_t start_ns = bench_now_ns();
+    if (load->threads == 1)
+        run_operations(&alone);
+    else
+        rc = run_threads(load);
+    *ns_per_op = (double)(bench_now_ns() - start_ns) / load->operations;
+    delay_use(NULL);
+    return rc;
+}
+
+static int measure(struct table *results, struct load *delayed, double asked,
+                   double published, size_t rounds)
+{
+    static struct load here; /* large */
+
+    here = *delayed;
+    here.medium = NULL;
+    const struct bench_subject subjects[] = {{run_batch, &here, here.ns},
+                                             {run_batch, delayed, delayed->ns}};
+    double ignored;
+    int rc = run_batch(&here, &ignored);
+
+    if (rc == 0)
+        rc = bench_rounds(subjects, 2, rounds);
+    if (rc < 0)
+        return rc;
+    struct bench_spread got = bench_spread(delayed->ns, rounds);
+    double here_ns = bench_spread(here.ns, rounds).median;
+    struct cell *row = table_add(results);
+
+    if (!row)
+        return -ENOMEM;
+    cell_set_text(&row[COL_MEDIUM], delayed->medium->name);
+    cell_set_text(&row[COL_WHAT], delayed->kind->name);
+    row[COL_LINES].number = (double)delayed->lines;
+    row[COL_THREADS].number = delayed->threads;
+    row[COL_PUBLISHED].number = published;
+    row[COL_HERE].number = here_ns;
+    row[COL_ASKED].number = asked;
+    row[COL_GOT].number = got.median;
+    row[COL_GOT_MIN].number = got.min;
+    row[COL_GOT_MAX].number = got.max;
+    row[COL_RATIO].number = got.median / (asked > here_ns ? asked : here_ns);
+    return 0;
+}
+
+static int measure_kind(struct table *results, struct bed *bed,
+                        const struct delay_medium *medium, const struct kind *kind,
+                        const struct options *options)
+{
+    const struct published *published =
+        strcmp(medium->name, "optane") == 0 ? kind->of_optane : NULL;
+    int rc = 0;
+
+    for (size_t lines = 1; rc == 0 && lines <= LINES_MAX; lines *= 2) {
+        static struct load load; /* large */
+
+        load = (struct load){.bed = bed,
+                             .kind = kind,
+                             .medium = medium,
+                             .lines = lines,
+                             .operations = options->operations,
+                             .threads = 1};
+        rc = measure(results, &load, kind->due(medium, lines),
+                     find_published(published, lines), options->rounds);
+    }
+    return rc;
+}
+
+/* A limit that one thread reaches, and two share. */
+static int measure_bandwidth(struct table *results, struct bed *bed,
+                             const struct options *options)
+{
+    static const struct delay_medium narrow = {.name = "1 GB/s", .write_gb_s = 1};
+    int rc = 0;
+
+    for (uint32_t threads = 1; rc == 0 && threads <= THREADS_MAX; threads++) {
+        static struct load load; /* large */
+
+        load = (struct load){.bed = bed,
+                             .kind = &kinds[1],
+                             .medium = &narrow,
+                             .lines = LINES_MAX,
+                             .operations = options->operations,
+                             .threads = threads};
+        rc = measure(results, &load, threads * due_stream(&narrow, LINES_MAX),
+                     (double)NAN, options->rounds);
+    }
+    return rc;
+}
+
+static int measure_all(struct table *results, struct bed *bed,
+                       const struct options *options)
+{
+    int rc = 0;
+
+    for (size_t m = 1; rc == 0 && m < delay_media_count; m++)
+        for (size_t k = 0; rc == 0 && k < sizeof(kinds) / sizeof(kinds[0]); k++)
+            rc = measure_kind(results, bed, &delay_media[m], &kinds[k], options);
+    return rc < 0 ? rc : measure_bandwidth(results, bed, options);
+}
+
+/* ---- The memory ------------------------------------------------------------------ */
+
+static int map_region(struct bed *bed)
+{
+    const char *path = scratch_path("delay");
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return -errno;
+    int rc = -posix_fallocate(fd, 0, (off_t)REGION_SIZE);
+    if (rc == 0)
+        rc = pm_map(&bed->pm, fd, REGION_SIZE, true);
+    close(fd);
+    scratch_unlink(path);
+    return rc;
+}
+
+/* So that no page is touched for the first time while the clock runs. */
+static void touch_pages(const struct bed *bed)
+{
+    struct minl2r_stats stats = {0};
+    struct pm_phase phase = {.pm = &bed->pm, .stats = &stats};
+
+    pm_zero(&phase, bed->pm.base, REGION_SIZE);
+}
+
+/* ---- Commands -------------------------------------------------------------------- */
+
+static int fail(const char *what, int rc)
+{
+    fprintf(stderr, "bench-delay: %s: %s\n", what, strerror(-rc));
+    return EXIT_FAILURE;
+}
+
+static int write_json(const char *path, const struct table *results)
+{
+    FILE *file = fopen(path, "w");
+    int rc = file ? table_write_json(results, file) : -errno;
+
+    if (file && fclose(file) != 0 && rc == 0)
+        rc = -errno;
+    return rc;
+}
+
+static int run(const struct options *options)
+{
+    static struct bed bed; /* large */
+    struct table results;
+    int rc = scratch_init(options->directory);
+
+    if (rc == 0)
+        rc = map_region(&bed);
+    if (rc < 0)
+        return fail(options->directory, rc);
+    touch_pages(&bed);
+    bench_print_machine();
+    printf("Medium: %s: %s\nRounds: %zu\n\n", minl2r_medium_name(bed.pm.medium),
+           bed.pm.reason, options->rounds);
+    table_init(&results, columns, COL_COUNT);
+    rc = measure_all(&results, &bed, options);
+    if (rc == 0)
+        table_print(&results, TABLE_PLAIN, stdout);
+    if (rc == 0 && options->json_path)
+        rc = write_json(options->json_path, &results);
+    table_finish(&results);
+    pm_unmap(&bed.pm);
+    return rc < 0 ? fail("measuring", rc) : EXIT_SUCCESS;
+}
+
+static void print_media(void)
+{
+    puts("| medium | fence ns | line flushed ns | line streamed ns | read ns | further "
+         "line read ns | write GB/s | read GB/s | source |\n"
+         "|---|---:|---:|---:|---:|---:|---:|---:|---|");
+    for (size_t i = 1; i < delay_media_count; i++) {
+        const struct delay_medium *m = &delay_media[i];
+
+        printf("| %s | %g | %g | %g | %g | %g | %g | %g | %s |\n", m->name, m->fence_ns,
+               m->flush_line_ns, m->stream_line_ns, m->read_ns, m->read_line_ns,
+               m->write_gb_s, m->read_gb_s, m->source);
+    }
+}
+
+static int render(const char *path)
+{
+    struct table results;
+    FILE *in = fopen(path, "r");
+
+    if (!in)
+        return fail(path, -errno);
+    table_init(&results, columns, COL_COUNT);
+    int rc = table_read_json(&results, in);
+
+    if (rc == 0) {
+        print_media();
+        putchar('\n');
+        table_print(&results, TABLE_MARKDOWN, stdout);
+    }
+    table_finish(&results);
+    fclose(in);
+    return rc < 0 ? fail(path, rc) : EXIT_SUCCESS;
+}
+
+static void print_usage(FILE *out)
+{
+    fputs("Usage: bench-delay [OPTION ...]\n"
+          "\n"
+          "Measures the model of slower media: what writes and reads take here as it "
+          "is,\n"
+          "what the model asks for, and what comes out. `due` is the longer of the "
+          "first\n"
+          "two.\n"
+          "\n"
+          "  --quick         fewer and shorter rounds, with more noise\n"
+          "  --dir DIR       where PM is: tmpfs or DAX (default /dev/shm); needs 64 "
+          "MiB\n"
+          "  --json FILE     also write the results there\n"
+          "  --render FILE   measure nothing: print such results as Markdown\n"
+          "  --help          this text\n"
+          "\n"
+          "Exit status: 0, 1 if it could not run, 2 for a wrong usage.\n",
+          out);
+}
+
+static int parse_option(struct options *options, int option)
+{
+    switch (option) {
+    case 'q':
+        options->rounds = 5;
+        options->operations = 200;
+        return 0;
+    case 'd':
+        options->directory = optarg;
+        return 0;
+    case 'j':
+        options->json_path = optarg;
+        return 0;
+    case 'm':
+        options->render_path = optarg;
+        return 0;
+    case 'h':
+        print_usage(stdout);
+        exit(EXIT_SUCCESS);
+    default:
+        return -EINVAL; /* getopt has said why */
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option long_options[] = {
+        {"quick", no_argument, NULL, 'q'},
+        {"dir", required_argument, NULL, 'd'},
+        {"json", required_argument, NULL, 'j'},
+        {"render", required_argument, NULL, 'm'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    struct options options = {
+        .rounds = 21, .operations = 2000, .directory = "/dev/shm"};
+    int option, rc = 0;
+
+    while (rc == 0 && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+        rc = parse_option(&options, option);
+    if (rc < 0 || optind != argc) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    return options.render_path ? render(options.render_path) : run(&options);
+}
