@@ -259,7 +259,8 @@ static uint32_t default_lanes(uint64_t pool_size, uint32_t log_size)
 
 static int plan_threshold(struct pm_super *super, uint32_t threshold)
 {
-    if (threshold == MINL2R_POINTER_HALF)
+    /* AUTO is half until both were tried. */
+    if (threshold == MINL2R_POINTER_HALF || threshold == MINL2R_POINTER_AUTO)
         super->pointer_threshold = super->block_size / 2;
     else if (threshold == MINL2R_POINTER_NEVER)
         super->pointer_threshold = super->block_size + 1;

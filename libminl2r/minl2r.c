@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libminl2r/alloc.h"
+#include "libminl2r/calibrate.h"
 #include "libminl2r/check.h"
 #include "libminl2r/commit.h"
 #include "libminl2r/error.h"
@@ -93,6 +94,81 @@ free_pool:
     return result;
 }
 
+static void pool_stop(struct minl2r_pool *pool)
+{
+    tx_free_all(pool);
+    pool_detach(pool);
+    pool_free(pool);
+}
+
+static int calibrate_pool(const struct pm *pm, const struct minl2r_options *options,
+                          uint32_t *threshold)
+{
+    struct calibrate_point points[CALIBRATE_POINTS];
+    struct minl2r_pool *pool;
+    int result = pool_format(pm, "", 0, options);
+
+    if (result == 0)
+        result = pool_start("", NULL, options, pm, -1, &pool);
+    if (result < 0)
+        return result;
+    result = calibrate_measure(pool, points);
+    pool_stop(pool);
+    if (result == 0)
+        *threshold = calibrate_choose(points, CALIBRATE_POINTS);
+    return result;
+}
+
+static int make_blank(const struct pm *pm)
+{
+    struct minl2r_stats stats = {0};
+    struct pm_phase phase = {.pm = pm, .stats = &stats};
+
+    pm_zero(&phase, pm->base, pm->size);
+    pm_flush(&phase, pm->base, pm->size);
+    return pm_fence(&phase); /* nothing of the trial, then the real pool */
+}
+
+/*
+ * Tries both kinds of logging in a small pool that lies inside what will be the real
+ * one, behind its first page: that stays blank, so that a crash leaves no pool.
+ */
+static int try_thresholds(const struct pm *pm, uint32_t block_size,
+                          struct minl2r_options *options)
+{
+    struct minl2r_options trial = {.block_size = block_size,
+                                   .lanes = 1,
+                                   .spare_blocks = 1,
+                                   .commit = options->commit};
+    struct pm inner = *pm;
+
+    inner.base += PM_PAGE;
+    inner.size = CALIBRATE_POOL_SIZE;
+    int result = calibrate_pool(&inner, &trial, &options->pointer_threshold);
+
+    return result < 0 ? result : make_blank(&inner);
+}
+
+/* Puts what it comes to in the place of MINL2R_POINTER_AUTO. */
+static int choose_threshold(const struct pm *pm, uint64_t size,
+                            struct minl2r_options *options)
+{
+    struct pm_super plan;
+
+    if (options->pointer_threshold != MINL2R_POINTER_AUTO)
+        return 0;
+    int result = pool_refuse_existing(pm);
+
+    if (result == 0)
+        result = geometry_plan(&plan, size ? size : pm->size, options);
+    if (result < 0)
+        return result;
+    options->pointer_threshold = MINL2R_POINTER_HALF;
+    if (pm->medium == MINL2R_FILE || plan.pool_size < 2 * CALIBRATE_POOL_SIZE)
+        return 0;
+    return try_thresholds(pm, plan.block_size, options);
+}
+
 int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
                        const struct minl2r_options *options, struct minl2r_pool **pool)
 {
@@ -104,11 +180,14 @@ int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
         return error_set(EINVAL, "path, layout and pool must be given");
     if (!options)
         options = &defaults;
+    struct minl2r_options chosen = *options;
     int result = pool_file_create(path, size, options, &pm, &fd);
 
     if (result < 0)
         return result;
-    result = pool_format(&pm, layout, size, options);
+    result = choose_threshold(&pm, size, &chosen);
+    if (result == 0)
+        result = pool_format(&pm, layout, size, &chosen);
     if (result == 0)
         result = pool_start(path, layout, options, &pm, fd, pool);
     if (result < 0)

@@ -148,7 +148,7 @@ static int name_super(struct pm_super *super, const char *layout)
 
 /* A device is not made anew by creating a pool: what is on it might be worth something.
  */
-static int refuse_existing(const struct pm *pm)
+int pool_refuse_existing(const struct pm *pm)
 {
     const struct pm_super *super = (const struct pm_super *)pm->base;
 
@@ -178,7 +178,7 @@ int pool_format(const struct pm *pm, const char *layout, uint64_t size,
                 const struct minl2r_options *options)
 {
     struct pm_super super;
-    int result = refuse_existing(pm);
+    int result = pool_refuse_existing(pm);
 
     if (result == 0)
         result = geometry_plan(&super, size ? size : pm->size, options);

@@ -187,6 +187,9 @@ int options_check(const struct minl2r_options *options);
  */
 uint64_t bitmap_fixed_bits(const struct geometry *geo, uint64_t index);
 
+/* -EEXIST if a pool begins at the start of the mapping. */
+int pool_refuse_existing(const struct pm *pm);
+
 /*
  * Writes a new, empty pool into a mapping, of `size` bytes (0: all of it). What a crash
  * leaves is no pool: the magic is durable last. -EEXIST if there is a pool already.

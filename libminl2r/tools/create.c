@@ -13,6 +13,8 @@ static bool set_threshold(const char *text)
 {
     if (strcmp(text, "half") == 0)
         options.pointer_threshold = MINL2R_POINTER_HALF;
+    else if (strcmp(text, "auto") == 0)
+        options.pointer_threshold = MINL2R_POINTER_AUTO;
     else if (strcmp(text, "always") == 0)
         options.pointer_threshold = MINL2R_POINTER_ALWAYS;
     else if (strcmp(text, "never") == 0)
@@ -94,9 +96,11 @@ const struct command command_create = {
         "  --lanes COUNT         transactions that may log at once; by the pool's "
         "size\n"
         "  --log-size SIZE       log that a lane has before it grows; 16K\n"
-        "  --pointer-threshold half|always|never|SIZE\n"
+        "  --pointer-threshold half|auto|always|never|SIZE\n"
         "                        changed bytes of a block from which on it is swapped; "
-        "half\n"
+        "half.\n"
+        "                        auto: from where that is faster here, which is tried "
+        "out\n"
         "  --spare-blocks COUNT  blocks kept for logs and swaps; by the pool's size\n"
         "  --mode OCTAL          permission bits; 0600\n"
         "  --require emulated|file|dax|eadr\n"

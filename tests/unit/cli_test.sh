@@ -108,6 +108,14 @@ json 9 blocks_spare
 [ "$(stat -c %a "$dir/new")" = 640 ] || fail "mode"
 rm "$dir/new"
 
+it "create tries out a threshold, and info shows it"
+expect 0 create --size 4M --pointer-threshold auto --json "$dir/new"
+threshold=$(sed -n -E 's/.*"pointer_threshold":[[:space:]]*"?([a-z0-9]+)"?.*/\1/p' "$out")
+[ "$threshold" = never ] || [ $((${threshold:-1} % 256)) -eq 0 ] || fail "threshold $threshold"
+expect 0 info --json "$dir/new"
+json "$threshold" pointer_threshold
+rm "$dir/new"
+
 it "create refuses an existing file"
 expect 3 create --size 4M "$pool"
 says "File exists"
