@@ -37,7 +37,8 @@ for row in rows:
     if row["job"] != "create":
         assert row["mb_s"] > 0 and 0 < row["lat_p50_ns"] <= row["lat_p99_ns"], row
 END
-"$program" --render "$directory/fio.json" | grep -q '^| random write | 4096 | 1 | pmfs-preload ' ||
+"$program" --render "$directory/fio.json" >"$directory/table"
+grep -q '^| random write | 4096 | 1 | pmfs-preload ' "$directory/table" ||
     fail "bench-fio cannot render its own results"
 [ -z "$(ls "$directory/dir")" ] || fail "files left: $(ls "$directory/dir")"
 
