@@ -66,7 +66,8 @@ static void restrict_to(struct level *level, uint32_t choice, uint32_t content,
     const struct content *like = content_of(level, choice, content);
 
     for (uint32_t i = 0; i < c->count; i++)
-        if (!agree(content_of(level, choice, i), like, bytes))
+        if (is_alive(level, choice, i) &&
+            !agree(content_of(level, choice, i), like, bytes))
             level->lazy.alive[c->first + i] = false;
 }
 
@@ -591,6 +592,34 @@ static uint32_t find_complete(struct explorer *x, struct level *level, uint32_t 
     return count;
 }
 
+/* A clause over one line is no clause: contents of that line are out. */
+static void exclude(struct level *level, uint32_t first)
+{
+    struct lazy *lazy = &level->lazy;
+
+    for (uint32_t i = clause_begin(lazy, first); i < lazy->literal_count; i++) {
+        const struct literal *literal = &lazy->literals[i];
+        const struct choice *c = &level->choices[literal->choice];
+
+        for (uint32_t j = 0; j < c->count; j++)
+            if (!literal_holds(level, literal, j))
+                lazy->alive[c->first + j] = false;
+    }
+    drop_clauses(lazy, first);
+}
+
+/* Leaves what is torn; false: nothing. */
+static bool be_torn(struct explorer *x, struct level *level, const struct sum *sum,
+                    uint32_t first)
+{
+    uint32_t choice = sum->parts[0].choice;
+
+    if (sum->count == 1)
+        exclude(level, first);
+    return last_alive_like(level, choice, 0, 0) != UINT32_MAX &&
+           find_contents(x, level);
+}
+
 static void choose_sum(struct explorer *x, struct level *level, const struct sum *sum)
 {
     struct lazy *lazy = &level->lazy;
@@ -599,12 +628,15 @@ static void choose_sum(struct explorer *x, struct level *level, const struct sum
     find_cuts(x, level, sum);
     add_clauses(level, sum);
     uint32_t complete = find_complete(x, level, first);
-    uint32_t ways = complete + find_contents(x, level);
+
+    save(level);
+    uint32_t ways = complete + be_torn(x, level, sum, first);
     uint32_t taken = ways > 1 ? decide(lazy, ways) : 0;
 
     if (taken < complete) {
         uint32_t clause = lazy->ways[taken];
 
+        restore(level);
         restrict_to_clause(level, &lazy->literals[clause_begin(lazy, clause)],
                            lazy->clause_ends[clause] - clause_begin(lazy, clause));
         drop_clauses(lazy, first);
@@ -619,9 +651,7 @@ static void watch_hash(struct explorer *x, struct level *level, uint64_t offset,
     struct sum sum = {.offset = offset, .end = end};
 
     find_parts(level, &sum);
-    if (sum.count == 1)
-        narrow(x, level, sum.parts[0].choice, sum.parts[0].bytes);
-    else if (sum.count > 1)
+    if (sum.count > 0)
         choose_sum(x, level, &sum);
 }
 

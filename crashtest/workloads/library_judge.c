@@ -69,15 +69,20 @@ static uint64_t loose_bytes(const struct line *line, uint32_t set)
     return loose;
 }
 
-/* Where lines are decided as they are loaded, what may be anything stays undecided. */
-static bool line_shows_but(const struct line *line, const uint8_t *memory, uint32_t set,
-                           uint64_t loose)
+/*
+ * Where lines are decided as they are loaded, what may be anything stays undecided, and
+ * so does what comes after the first difference.
+ */
+static bool line_shows_so_far(const struct line *line, const uint8_t *memory,
+                              uint32_t set, uint64_t loose)
 {
+    const uint8_t *image = line->images[set];
+
     for (unsigned i = 0; i < LINE_SIZE; i++) {
         if (loose >> i & 1)
             continue;
         record_load(memory + i, 1);
-        if (memory[i] != line->images[set][i])
+        if (memory[i] != image[i])
             return false;
     }
     return true;
@@ -87,9 +92,8 @@ static bool line_shows(const struct line *line, const uint8_t *memory, uint32_t 
 {
     const uint8_t *image = line->images[set];
 
-    if (recorder.on_access && loose_bytes(line, set) != 0)
-        return line_shows_but(line, memory, set, loose_bytes(line, set));
-    record_load(memory, LINE_SIZE);
+    if (recorder.on_access)
+        return line_shows_so_far(line, memory, set, loose_bytes(line, set));
     if (is_same(memory, image))
         return true;
     for (unsigned i = 0; i < LINE_SIZE; i++)
@@ -195,9 +199,15 @@ static int attach(struct trial *t)
     return crashtest_fail("cannot open the pool: %s", minl2r_errormsg());
 }
 
-/* Does a log begin with a batch, whole or torn, and not with what free memory holds? */
-static bool is_batch(const struct pm_batch *batch)
+/* Does a log begin with a batch above `settled`, whole or torn, and not with what free
+ * memory holds? Loads no more than it takes to say so. */
+static bool has_batch_above(const struct pm_batch *batch, uint64_t settled)
 {
+    record_load(&batch->generation, sizeof(batch->generation));
+    if (batch->generation <= settled)
+        return false;
+    record_load(&batch->prev, sizeof(batch->prev));
+    record_load(&batch->index, 2 * sizeof(batch->index));
     return batch->prev == 0 && batch->index == 0 && batch->size <= PM_BATCH_SIZE_MAX;
 }
 
@@ -211,8 +221,7 @@ static int check_generations(struct trial *t)
     for (uint32_t i = 0; i < pool->geo.lane_count; i++) {
         const struct pm_batch *batch = pool_at(pool, pool_log_offset(pool, i));
 
-        record_load(batch, sizeof(*batch));
-        if (is_batch(batch) && batch->generation > pool->lanes[i].settled)
+        if (has_batch_above(batch, pool->lanes[i].settled))
             return crashtest_fail("generation %llu of lane %u was tried, and can come "
                                   "again",
                                   (unsigned long long)batch->generation, i);
