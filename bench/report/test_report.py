@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the report computes, with rows made up, and that it notices when it is stale."""
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+
+import bench_report  # noqa: E402
+import document as documents  # noqa: E402
+import sections  # noqa: E402
+from stored import Stored, only, ratios  # noqa: E402
+
+
+def row(scheme, size, mb_s, workload="overwrite", medium="tmpfs"):
+    return {"scheme": scheme, "workload": workload, "record_size": size, "threads": 1,
+            "medium": medium, "mb_s": mb_s}
+
+
+class Ratios(unittest.TestCase):
+    rows = [row("minl2r", 64, 30), row("minl2r", 4096, 90), row("minl2r", 65536, 100),
+            row("journal", 64, 10), row("journal", 4096, 100)]
+
+    def test_a_ratio_needs_both(self):
+        self.assertEqual(ratios(self.rows, "minl2r", "journal"), {64: 3.0, 4096: 0.9})
+
+    def test_the_largest_and_its_size(self):
+        self.assertEqual(sections.best_ratio(self.rows, "journal"), (3.0, 64))
+        self.assertEqual(sections.best_ratio(self.rows, "sp"), (None, None))
+
+    def test_the_worst_within_a_range_of_sizes(self):
+        self.assertEqual(sections.worst_ratio(self.rows, "journal", 0, 1024), (3.0, 64))
+        self.assertEqual(sections.worst_ratio(self.rows, "journal", 0, None), (0.9, 4096))
+        self.assertIsNone(sections.worst_ratio(self.rows, "journal", 5000, None))
+
+    def test_two_rows_for_one_are_a_mistake(self):
+        with self.assertRaises(ValueError):
+            only(self.rows + [row("journal", 64, 1)], scheme="journal", record_size=64)
+
+
+class Bars(unittest.TestCase):
+    def verdicts(self, rows):
+        return {(r[0], r[1]): r[4] for r in sections.bar_rows(rows)}
+
+    def test_met_missed_and_not_measured(self):
+        found = self.verdicts([row("minl2r", 64, 10), row("journal", 64, 10),
+                               row("sjfs-eager", 64, 10.1)])
+        what = "overwrite, tmpfs (DRAM), up to 1 KiB"
+        self.assertEqual(found[what, "journal"], "met")
+        self.assertEqual(found[what, "sjfs-eager"], "**missed**")
+        self.assertEqual(found[what, "bpfs-durable"], "not measured")
+
+    def test_a_bar_is_of_its_medium_and_workload(self):
+        found = self.verdicts([row("minl2r", 64, 1, medium="optane"),
+                               row("journal", 64, 2, medium="optane")])
+        self.assertEqual(found["overwrite, Optane (model), every size", "journal"],
+                         "**missed**")
+        self.assertEqual(found["overwrite, tmpfs (DRAM), up to 1 KiB", "journal"],
+                         "not measured")
+
+
+class Formula(unittest.TestCase):
+    def test_bytes_up_to_half_a_block_then_a_pointer(self):
+        expected = {1: 1, 64: 64, 2047: 2047, 2048: 8, 4096: 8, 4097: 9, 6144: 16, 1 << 20: 2048}
+        for size, payload in expected.items():
+            self.assertEqual(sections.formula_bytes(size), payload, size)
+
+
+class Rendering(unittest.TestCase):
+    def test_html_escapes_and_marks_up(self):
+        self.assertEqual(documents.inline_html("a < b, `x & y`, **so** [there](t.md)"),
+                         "a &lt; b, <code>x &amp; y</code>, <strong>so</strong> "
+                         '<a href="t.md">there</a>')
+
+    def test_markdown_of_a_table(self):
+        table = documents.Table(["a", "b"], [["x", 1]], "lr")
+        self.assertEqual(documents.table_markdown(table),
+                         "| a | b |\n| --- | ---: |\n| x | 1 |")
+
+    def test_a_digest_is_of_what_is_drawn(self):
+        one = documents.Figure("n", "lines", "c", {"x": [1]})
+        other = documents.Figure("n", "lines", "c", {"x": [2]})
+        self.assertEqual(one.digest(), documents.Figure("m", "lines", "d", {"x": [1]}).digest())
+        self.assertNotEqual(one.digest(), other.digest())
+
+
+class Stale(unittest.TestCase):
+    """Without matplotlib: the drawings stand for themselves by their digest."""
+
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.results = os.path.join(self.directory.name, "results")
+        self.out = os.path.join(self.directory.name, "out")
+        os.mkdir(self.results)
+        os.mkdir(self.out)
+        self.store(5)
+        document = bench_report.make_document(self.results)
+        svgs = {f.name: f"<svg><dc:description>data {f.digest()}</dc:description></svg>"
+                for f in document.figures()}
+        for name, svg in svgs.items():
+            bench_report.write(os.path.join(self.out, name + ".svg"), svg)
+        bench_report.write(os.path.join(self.out, "README.md"), documents.to_markdown(document))
+        bench_report.write(os.path.join(self.out, "index.html"),
+                           documents.to_html(document, svgs))
+
+    def tearDown(self):
+        self.directory.cleanup()
+
+    def store(self, ns):
+        rows = [{"case": "ranges", "pattern": pattern, "size": 8, "system": system, "ranges": n,
+                 "ns_median": ns * n}
+                for pattern in ("hot", "random") for n in (1, 4)
+                for system in ("minl2r", "libpmemobj", "floor")]
+        with open(os.path.join(self.results, "tx.json"), "w") as file:
+            json.dump(rows, file)
+
+    def stale(self):
+        return [os.path.basename(p) for p in bench_report.find_stale(self.results, self.out)]
+
+    def test_what_was_just_made_is_not(self):
+        self.assertEqual(self.stale(), [])
+
+    def test_a_drawing_of_other_results_is(self):
+        self.store(6)
+        self.assertEqual(self.stale(), ["transactions.svg"])
+
+    def test_a_number_typed_into_the_text_is(self):
+        for name in ("README.md", "index.html"):
+            path = os.path.join(self.out, name)
+            text = bench_report.read(path)
+            bench_report.write(path, text.replace("three fences", "two fences"))
+            self.assertEqual(self.stale(), [name])
+            bench_report.write(path, text)
+
+    def test_the_machine_is_that_of_the_run(self):
+        bench_report.write(os.path.join(self.results, "tx.txt"),
+                           "CPU: abacus\nRounds: 3\n\nCPU: in a table\n")
+        self.assertEqual(Stored(self.results).machine("tx"), {"CPU": "abacus", "Rounds": "3"})
+
+
+if __name__ == "__main__":
+    unittest.main()
