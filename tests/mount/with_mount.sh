@@ -21,9 +21,12 @@ if [ "${MINL2R_TEST_LONG:-OFF}" = ON ]; then kills=100; fi
 root=$(mktemp -d /dev/shm/pmfs-mount-XXXXXX)
 MOUNT=$root/mount WORK=$root/work POOL=$root/pool
 
+# Programs that still use it get errors, and end.
 clean_up() {
     if ! "$PMFS_TOOL" umount "$MOUNT" >/dev/null 2>&1; then
+        kill_filesystem 2>/dev/null || true
         "$PMFS_TOOL" umount -l "$MOUNT" >/dev/null 2>&1 || true
+        wait
     fi
     rm -rf "$root"
 }
