@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "bench/schemes/families.h"
+#include "bench/schemes/tree.h"
+
+const struct scheme *const schemes[] = {
+    &scheme_none,         &scheme_minl2r,       &scheme_minl2r_data, &scheme_minl2r_ptr,
+    &scheme_bpfs_ordered, &scheme_bpfs_durable, &scheme_sp,          &scheme_sjfs_eager,
+    &scheme_sjfs_lazy,    &scheme_journal,      &scheme_ordered,
+};
+const size_t scheme_count = sizeof(schemes) / sizeof(*schemes);
+
+const struct scheme *scheme_find(const char *name)
+{
+    for (size_t i = 0; i < scheme_count; i++)
+        if (strcmp(schemes[i]->name, name) == 0)
+            return schemes[i];
+    return NULL;
+}
+
+static void init(struct volume *volume, const struct scheme *scheme,
+                 const struct volume_options *options)
+{
+    *volume = (struct volume){.scheme = scheme, .options = *options};
+    if (!scheme->has_log)
+        volume->options.log_size = 0;
+}
+
+int volume_open(struct volume *volume, const char *path, const struct scheme *scheme,
+                const struct volume_options *options)
+{
+    init(volume, scheme, options);
+    return scheme->open(volume, path);
+}
+
+int volume_create(struct volume *volume, const char *path, const struct scheme *scheme,
+                  const struct volume_options *options)
+{
+    init(volume, scheme, options);
+    int rc = scheme->create(volume, path);
+
+    return rc < 0 ? rc : volume_open(volume, path, scheme, options);
+}
+
+void volume_close(struct volume *volume)
+{
+    if (volume->scheme)
+        volume->scheme->close(volume);
+    volume->scheme = NULL;
+}
