@@ -125,8 +125,13 @@ int redo_init(struct redo *redo, struct file *file, bool keeps_all)
                           .keeps_all = keeps_all};
     if (redo->from > redo->to || redo->to > lines)
         return -EUCLEAN;
-    int rc = replay(redo, file);
+    /* What a killed process has streamed may be seen and lost yet: stored again, it is
+     * committed for good before home changes. */
+    set_committed(redo, file, redo->from, redo->to);
+    int rc = pm_fence(&file->phase);
 
+    if (rc == 0)
+        rc = replay(redo, file);
     return rc < 0 ? rc : redo_reset(redo, file);
 }
 
