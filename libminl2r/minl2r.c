@@ -105,12 +105,12 @@ static int calibrate_pool(const struct pm *pm, const struct minl2r_options *opti
                           uint32_t *threshold)
 {
     struct calibrate_point points[CALIBRATE_POINTS];
-    struct minl2r_pool *pool;
+    struct minl2r_pool *pool = NULL;
     int result = pool_format(pm, "", 0, options);
 
     if (result == 0)
         result = pool_start("", NULL, options, pm, -1, &pool);
-    if (result < 0)
+    if (!pool)
         return result;
     result = calibrate_measure(pool, points);
     pool_stop(pool);
@@ -161,7 +161,7 @@ static int choose_threshold(const struct pm *pm, uint64_t size,
 
     if (result == 0)
         result = geometry_plan(&plan, size ? size : pm->size, options);
-    if (result < 0)
+    if (result != 0)
         return result;
     options->pointer_threshold = MINL2R_POINTER_HALF;
     if (pm->medium == MINL2R_FILE || plan.pool_size < 2 * CALIBRATE_POOL_SIZE)

@@ -87,7 +87,7 @@ static struct average average_of(const struct summary *summary, double threshold
     struct average sum = {0};
 
     for (size_t i = 0; i < summary->rows; i++) {
-        const struct cell *row = summary->first + i * COL_COUNT;
+        const struct cell *row = summary->first + i * (size_t)COL_COUNT;
         int swaps = row[COL_SIZE].number >= threshold;
 
         sum.ns += row[COL_DATA_NS + swaps].number;
@@ -105,7 +105,7 @@ static double crossing_of(const struct summary *summary)
     uint32_t count = 0;
 
     for (; count < summary->rows && count < CALIBRATE_POINTS; count++) {
-        const struct cell *row = summary->first + count * COL_COUNT;
+        const struct cell *row = summary->first + count * (size_t)COL_COUNT;
 
         points[count] = (struct calibrate_point){(uint32_t)row[COL_SIZE].number,
                                                  row[COL_DATA_NS].number,
@@ -124,7 +124,7 @@ static struct summary summarize(const struct table *results, size_t start)
         summary.rows++;
     summary.automatic = summary.first[COL_THRESHOLD].number;
     summary.crossing = crossing_of(&summary);
-    summary.by_half = average_of(&summary, BLOCK_SIZE / 2);
+    summary.by_half = average_of(&summary, BLOCK_SIZE / 2.0);
     summary.by_auto = average_of(&summary, summary.automatic);
     summary.by_crossing = average_of(&summary, summary.crossing);
     return summary;
