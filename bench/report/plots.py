@@ -45,7 +45,8 @@ STYLES = {
     "sjfs-lazy": (GREEN, "P", "--"),
     "journal": (PURPLE, "X", "-"),
     "ordered": (PURPLE, "X", "--"),
-    "formula": (BLACK, "", "-"),
+    "bpfs: shadow blocks": (VERMILION, "s", "-"),
+    "bpfs: copied bytes": (VERMILION, "s", ":"),
     # Others than schemes.
     "data logging": (ORANGE, "s", "-"),
     "pointer logging": (BLUE, "o", "-"),
@@ -65,9 +66,8 @@ STYLES = {
 }
 
 
-def style_of(name, line=True):
+def style_of(name):
     color, marker, dashes = STYLES[name]
-    dashes = dashes if line else ""
     thick = name in ("minl2r", "pmfs-preload")
     return {
         "color": color,
@@ -142,14 +142,15 @@ def draw_lines(data):
     """
     panels = data["panels"]
     columns = min(data.get("columns", 3), len(panels))
-    width, height = (7.4, 3.6) if columns == 1 else (3.4 * columns + 0.4, 2.9)
+    width, height = ((7.4, 3.6) if columns == 1 else (10.6, 3.6) if columns == 2 else
+                     (3.4 * columns + 0.4, 2.9))
     figure, axes = make_panels(len(panels), columns, width, height)
     everything = [s for panel in panels for s in panel["series"]]
     for axis, panel in zip(axes, panels):
         for series in panel["series"]:
             axis.plot(series["x"], [float("nan") if y is None else y for y in series["y"]],
                       label=series["name"],
-                      **style_of(series["name"], series.get("line", True)))
+                      **style_of(series["name"]), markevery=data.get("mark_every", 1))
         for mark in panel.get("marks", []):
             axis.axvline(mark["x"], color=BLACK, linewidth=0.9, linestyle=(0, (2, 2)))
             axis.annotate(mark["text"], (mark["x"], 0.985), xycoords=("data", "axes fraction"),
@@ -171,7 +172,7 @@ def scale_panel(axis, series, data):
         axis.set_xscale("log")
         set_log_axis(axis.xaxis, data.get("x_bytes"), min(xs), max(xs))
     elif data.get("x_bytes"):
-        axis.xaxis.set_major_locator(FixedLocator([i * max(xs) / 4 for i in range(5)]))
+        axis.xaxis.set_major_locator(MultipleLocator(2 ** math.floor(math.log2(max(xs) / 3))))
         axis.xaxis.set_major_formatter(FuncFormatter(show_bytes))
         axis.set_xlim(left=0)
     if data.get("y_log"):

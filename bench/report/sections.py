@@ -173,56 +173,52 @@ def add_ratios(document, rows):
 # ---- Log, fences, latency ----------------------------------------------------------
 
 
-def formula_bytes(size):
-    """What minl2r has to save of an aligned overwrite: see DESIGN.md, "The idea"."""
-    whole, rest = divmod(size, BLOCK)
-    return 8 * whole + (0 if rest == 0 else rest if rest * 2 < BLOCK else 8)
+LOGGED = [("minl2r", "minl2r_payload"), ("bpfs: shadow blocks", "bpfs_shadow"),
+          ("bpfs: copied bytes", "bpfs_copied"), ("sjfs-eager", "sjfs_payload"),
+          ("journal", "journal_payload")]
+WRITTEN = [("minl2r", "minl2r_pm"), ("bpfs-durable", "bpfs_pm"), ("sjfs-eager", "sjfs_pm"),
+           ("journal", "journal_pm")]
 
 
-def add_log(document, rows):
-    chosen = overwrites(rows, "tmpfs")
-    sizes = [n for n in range(64, 4 * BLOCK + 1, 64)]
-    series = [{"name": "formula", "x": sizes, "y": [formula_bytes(n) for n in sizes]}]
-    small = [row for row in chosen if row["record_size"] <= 4 * BLOCK]
-    series += [{**s, "line": False}
-               for s in series_of(small, ["minl2r", "minl2r-data", "sjfs-eager", "journal"],
-                                  "log_payload_bytes")]
-    written = series_of(chosen, MAIN_SCHEMES, "pm_bytes")
+def add_log(document, stored):
+    rows = stored.rows("log")
+    if not rows:
+        return False
+    sizes = [row["record_size"] for row in rows]
+
+    def panel(title, columns):
+        return {"title": title, "series": [
+            {"name": name, "x": sizes, "y": [row[key] for row in rows]} for name, key in columns]}
+
     document.add(
         Heading("What is logged, and what is written"),
         Paragraph("The log of minl2r is a saw-tooth: the original bytes that change, until half a "
-                  "block does; then 8 bytes, the pointer to the block that is its own log. "
-                  "Shadow paging has no log: of BPFS the shadow blocks can be counted as one, "
-                  "whole, or only the bytes that had to be copied into them; both are in the "
-                  "table."),
+                  "block does; then 8 bytes, the pointer to the block that is its own log. So "
+                  "it shrinks as records grow, which is what the paper saw, too. Shadow paging "
+                  "has no log. What the paper took for that of BPFS is not known: the "
+                  "blocks written anew grow with the data, the bytes copied into them shrink "
+                  "towards each whole block."),
         Figure("log", "lines",
-               "Payload of the log of one aligned overwrite, in original bytes and pointers, "
-               "without headers and padding. The line is the formula; the points were counted.",
-               {"x": "record size", "y": "log payload", "x_bytes": True, "y_bytes": True,
-                "panels": [{"title": "up to four blocks", "series": series}]}),
+               "Bytes per overwrite, from the start of a block on, by its size in steps of "
+               f"{size_text(sizes[0])}. Left: the log's payload, original or new bytes and "
+               "pointers without headers and padding, and what of BPFS could be called so. Right: "
+               "everything stored to PM, the data included. Counted, and the same on any machine.",
+               {"columns": 2, "x": "record size", "y": "bytes per write", "x_bytes": True,
+                "y_bytes": True, "mark_every": 4,
+                "panels": [panel("logged", LOGGED), panel("written in all", WRITTEN)]}))
+    return True
+
+
+def add_amplification(document, rows):
+    written = series_of(overwrites(rows, "tmpfs"), MAIN_SCHEMES, "pm_bytes")
+    document.add(
         Figure("written", "lines",
-               "All bytes that one overwrite stores to PM, the log and copies included, and "
+               "All bytes that one aligned overwrite stores to PM, the log and copies included, "
                "divided by the bytes that were to be written.",
                {"columns": 1, "x": "record size", "y": "bytes written / record size",
                 "x_bytes": True, "x_log": True, "y_log": True,
                 "panels": [{"title": "write amplification", "series": [
-                    {**s, "y": [y / x for x, y in zip(s["x"], s["y"])]} for s in written]}]}),
-        log_table(chosen))
-
-
-def log_table(chosen):
-    sizes = [n for n in sorted(values(chosen, "record_size")) if n <= 4 * BLOCK]
-    rows = []
-    for name, scheme, key in (("minl2r: payload", "minl2r", "log_payload_bytes"),
-                              ("minl2r: as written", "minl2r", "log_bytes"),
-                              ("bpfs-durable: shadow blocks", "bpfs-durable", "pm_bytes"),
-                              ("bpfs-durable: copied bytes", "bpfs-durable", "copied_bytes"),
-                              ("sjfs-eager: payload", "sjfs-eager", "log_payload_bytes"),
-                              ("journal: payload", "journal", "log_payload_bytes")):
-        found = {row["record_size"]: row.get(key) for row in where(chosen, scheme=scheme)}
-        rows.append([name] + [number(found.get(size)) for size in sizes])
-    return Table(["bytes per write"] + [size_text(s) for s in sizes], rows,
-                 "l" + "r" * len(sizes))
+                    {**s, "y": [y / x for x, y in zip(s["x"], s["y"])]} for s in written]}]}))
 
 
 def add_counts(document, rows):
@@ -335,13 +331,20 @@ def add_paper(document, rows):
         document.add(Paragraph(f"**{name}.** {reason}"))
 
 
-def add_schemes(document, stored):
+def add_throughputs(document, stored):
     rows = stored.rows("fs")
     if not rows:
         return False
     add_throughput(document, rows)
     add_ratios(document, rows)
-    add_log(document, rows)
+    return True
+
+
+def add_causes(document, stored):
+    rows = stored.rows("fs")
+    if not rows:
+        return False
+    add_amplification(document, rows)
     add_counts(document, rows)
     add_latency(document, rows)
     add_paper(document, rows)
@@ -480,8 +483,9 @@ def fill(document, stored):
                            "what it is compared with."))
     add_runs(document, stored)
     missing = [name for name, add in (
-        ("fs", add_schemes), ("threshold", add_threshold), ("delay", add_delay),
+        ("fs", add_throughputs), ("log", add_log), ("fs", add_causes), ("threshold", add_threshold), ("delay", add_delay),
         ("tx", add_tx), ("fio", add_fio)) if not add(document, stored)]
     document.add(Heading("What this does not show"), Paragraph(" ".join(LIMITS.split())))
     if missing:
-        document.add(Paragraph("No results are stored of: " + ", ".join(missing) + "."))
+        names = ", ".join(dict.fromkeys(missing))
+        document.add(Paragraph(f"No results are stored of: {names}."))

@@ -62,13 +62,6 @@ class Bars(unittest.TestCase):
                          "not measured")
 
 
-class Formula(unittest.TestCase):
-    def test_bytes_up_to_half_a_block_then_a_pointer(self):
-        expected = {1: 1, 64: 64, 2047: 2047, 2048: 8, 4096: 8, 4097: 9, 6144: 16, 1 << 20: 2048}
-        for size, payload in expected.items():
-            self.assertEqual(sections.formula_bytes(size), payload, size)
-
-
 class Rendering(unittest.TestCase):
     def test_html_escapes_and_marks_up(self):
         self.assertEqual(documents.inline_html("a < b, `x & y`, **so** [there](t.md)"),
