@@ -8,7 +8,8 @@ if [ "${MINL2R_TEST_LONG:-OFF}" = ON ]; then kills=100; fi
 
 fio_on_pool() {
     LD_PRELOAD=$PRELOAD fio --directory=/pmfs --thread=1 --size=8M --bs=4k \
-        --verify=crc32c --verify_fatal=1 --randrepeat=1 --fallocate=none "$@" \
+        --verify=crc32c --verify_fatal=1 --randrepeat=1 --fallocate=none \
+        --verify_state_save=0 "$@" \
         >"$WORK/fio.out" 2>&1 || { cat "$WORK/fio.out"; return 1; }
     ! grep -q 'pmfs-preload:' "$WORK/fio.out" || { cat "$WORK/fio.out"; return 1; }
 }
