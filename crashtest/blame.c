@@ -76,12 +76,20 @@ static bool is_undecided(const struct search *search, size_t index)
     return false;
 }
 
+/* Another thread is in an operation of its own. */
+static bool is_of_other(const struct trace_event *event, const struct trace_event *of)
+{
+    return event->thread != 0 && event->thread != of->thread;
+}
+
 /* The newest durable store of the same operation before the culprit. */
 static const struct trace_event *durable_before(const struct search *search)
 {
     for (size_t i = search->culprit->index; i-- > 0;) {
         const struct trace_event *event = &search->trace->events[i];
 
+        if (is_of_other(event, &search->culprit->event))
+            continue;
         if (event->kind == TRACE_BEGIN || event->kind == TRACE_END)
             return NULL;
         if (trace_is_store(event) && !is_undecided(search, i) &&
@@ -115,6 +123,8 @@ static bool had_reason(const struct trace *trace, size_t index)
     for (size_t i = index; i-- > 0;) {
         const struct trace_event *event = &trace->events[i];
 
+        if (is_of_other(event, flush))
+            continue;
         if (event->kind == TRACE_BEGIN || event->kind == TRACE_END)
             return false;
         if (trace_is_store(event) && event->at / LINE_SIZE == flush->at / LINE_SIZE)
@@ -129,6 +139,8 @@ static const struct trace_event *flush_before(const struct search *search)
     for (size_t i = search->culprit->index; i-- > 0;) {
         const struct trace_event *event = &search->trace->events[i];
 
+        if (is_of_other(event, &search->culprit->event))
+            continue;
         if (event->kind == TRACE_BEGIN || event->kind == TRACE_END)
             return NULL;
         if (is_flush_of(event, &search->culprit->event))
@@ -146,6 +158,47 @@ static bool is_fenced_by_other(const struct search *search,
         if (event->kind == TRACE_FENCE && event->thread != flush->thread)
             return true;
     return false;
+}
+
+/* Its own thread flushes and fences it, but only after the crash. */
+static bool is_durable_later(const struct search *search)
+{
+    const struct trace_event *store = &search->culprit->event;
+    bool flushed = store->kind == TRACE_STREAM;
+
+    for (size_t i = search->culprit->index + 1; i < search->trace->count; i++) {
+        const struct trace_event *event = &search->trace->events[i];
+
+        if (event->thread != store->thread)
+            continue;
+        flushed |= is_flush_of(event, store);
+        if (flushed && (event->kind == TRACE_FENCE || event->kind == TRACE_CLFLUSH))
+            return i >= search->end;
+    }
+    return false;
+}
+
+/* The newest durable store of another thread since the culprit. */
+static const struct trace_event *durable_of_other(const struct search *search)
+{
+    for (size_t i = search->end; i-- > search->culprit->index;) {
+        const struct trace_event *event = &search->trace->events[i];
+
+        if (event->thread != search->culprit->event.thread && trace_is_store(event) &&
+            !is_undecided(search, i))
+            return event;
+    }
+    return NULL;
+}
+
+/* What another thread stored got there first. */
+static bool is_race(struct search *search)
+{
+    if (!search->follower && search->culprit->level == 0)
+        search->follower = durable_of_other(search);
+    return search->follower && search->culprit->level == 0 &&
+           search->follower->thread != search->culprit->event.thread &&
+           is_durable_later(search);
 }
 
 static bool has_flushes(const struct trace *trace)
@@ -172,6 +225,9 @@ static enum blame_kind kind_of_loss(struct search *search)
     if (is_torn(search))
         return BLAME_TORN;
     search->follower = first_survivor(search);
+    if (is_race(search))
+        return BLAME_RACE;
+    search->follower = first_survivor(search);
     if (search->culprit->event.kind == TRACE_STORE) {
         search->flush = flush_after(search);
         if (!search->flush)
@@ -195,7 +251,7 @@ static bool is_matter_of_order(struct search *search, enum blame_kind kind,
 
 /* ---- Saying ---------------------------------------------------------------------- */
 
-static const char *const names[] = {
+static const char *const kinds[] = {
     [BLAME_NEVER_FLUSHED] = "never-flushed",
     [BLAME_NOT_FLUSHED] = "not-flushed",
     [BLAME_FLUSHED_EARLY] = "flushed-early",
@@ -203,13 +259,14 @@ static const char *const names[] = {
     [BLAME_OTHER_FENCE] = "other-fence",
     [BLAME_TORN] = "torn",
     [BLAME_ORDER] = "order",
+    [BLAME_RACE] = "race",
     [BLAME_CUT] = "cut",
     [BLAME_LOGIC] = "logic",
 };
 
 const char *blame_name(enum blame_kind kind)
 {
-    return names[kind];
+    return kinds[kind];
 }
 
 struct words {
@@ -218,7 +275,50 @@ struct words {
     char flush[220];
     char last[220];
     char before_what[300]; /* until when it should have been durable */
+    const char *operation; /* of the last store */
+    const char *other;     /* operation that another thread was in; NULL: none */
+    unsigned other_thread;
 };
+
+/* ---- Threads --------------------------------------------------------------------- */
+
+/* The operation that the thread was in at that event; NULL: none. */
+static const char *operation_of_thread(const struct search *search,
+                                       const struct blame_names *names, size_t end,
+                                       uint32_t thread)
+{
+    for (size_t i = end; i-- > 0;) {
+        const struct trace_event *event = &search->trace->events[i];
+
+        if (event->thread != thread)
+            continue;
+        if (event->kind == TRACE_BEGIN)
+            return names->operations[event->at];
+        if (event->kind == TRACE_END)
+            return NULL;
+    }
+    return NULL;
+}
+
+/* Who was in the middle of something, and ran before the last one did. */
+static void find_other(const struct search *search, const struct blame_names *names,
+                       struct words *words)
+{
+    const uint32_t last = search->last->thread;
+
+    const char *operation = operation_of_thread(search, names, search->end, last);
+
+    if (operation)
+        words->operation = operation;
+    for (size_t i = search->end; i-- > 0 && !words->other;) {
+        words->other_thread = search->trace->events[i].thread;
+        if (words->other_thread != last)
+            words->other =
+                operation_of_thread(search, names, i + 1, words->other_thread);
+    }
+}
+
+/* ---- Words ----------------------------------------------------------------------- */
 
 static void name_event(const struct trace_event *event, char *text, size_t size)
 {
@@ -232,8 +332,14 @@ static void name_event(const struct trace_event *event, char *text, size_t size)
 }
 
 static void find_words(const struct search *search, const struct crash *crash,
-                       const char *operation, struct words *words)
+                       const struct blame_names *names, struct words *words)
 {
+    const char *operation = names->current;
+
+    words->operation = operation;
+    words->other = NULL;
+    if (names->operations && search->last)
+        find_other(search, names, words);
     name_event(search->culprit ? &search->culprit->event : NULL, words->culprit,
                sizeof(words->culprit));
     name_event(search->follower, words->follower, sizeof(words->follower));
@@ -323,6 +429,17 @@ static void say_lost(struct blame *blame, const struct words *words)
         SAY(blame->hint, "store, flush and fence %s before %s", words->culprit,
             words->follower);
         break;
+    case BLAME_RACE:
+        SAY(blame->headline,
+            "%s: this store is not durable yet when another thread, at %s, stores what "
+            "needs it",
+            words->culprit, words->follower);
+        SAY(blame->hint,
+            "flush and fence %s before another thread can go on with it, such as "
+            "before "
+            "the lock is given up; or let the thread at %s wait for that",
+            words->culprit, words->follower);
+        break;
     case BLAME_NOT_FENCED:
     case BLAME_OTHER_FENCE:
         say_unfenced(blame, words);
@@ -333,22 +450,37 @@ static void say_lost(struct blame *blame, const struct words *words)
     }
 }
 
-static void say_not_lost(struct blame *blame, const struct words *words,
-                         const struct verdict *verdict, const char *operation)
+static void say_cut(struct blame *blame, const struct words *words,
+                    const struct verdict *verdict)
 {
-    if (blame->kind == BLAME_LOGIC) {
-        SAY(blame->headline, "%.300s, although no store was lost", verdict->message);
-        SAY(blame->hint, "no crash is needed for this, a restart is enough: look at "
-                         "recover and check, and at what is kept outside PM");
-        return;
-    }
-    SAY(blame->headline, "%s: \"%s\" can be cut off after this store, and then %.200s",
-        words->last, operation ? operation : "run", verdict->message);
+    SAY(blame->headline,
+        "%s: \"%s\" can be cut off after this store%s%s%s, and then "
+        "%.200s",
+        words->last, words->operation ? words->operation : "run",
+        words->other ? " while \"" : "", words->other ? words->other : "",
+        words->other ? "\" is half done" : "", verdict->message);
     SAY(blame->hint, "every store before the crash has arrived, none after it: let the "
                      "operation take "
                      "effect by one store of 8 bytes, or by a transaction, or let "
                      "recovery finish or "
                      "undo it");
+}
+
+static void say_not_lost(struct blame *blame, const struct words *words,
+                         const struct verdict *verdict)
+{
+    if (blame->kind == BLAME_CUT)
+        say_cut(blame, words, verdict);
+    else
+        SAY(blame->headline, "%.300s, although no store was lost", verdict->message);
+    if (words->other)
+        SAY(blame->hint,
+            "thread %u was in the middle of \"%.60s\": let others that need it wait "
+            "until it is durable, or let recovery finish or undo it",
+            words->other_thread, words->other);
+    else if (blame->kind == BLAME_LOGIC)
+        SAY(blame->hint, "no crash is needed for this, a restart is enough: look at "
+                         "recover and check, and at what is kept outside PM");
 }
 
 static const struct trace_event *last_store(const struct trace *trace, size_t end)
@@ -375,7 +507,7 @@ static enum blame_kind kind_of(struct search *search, const struct place *place,
 
 void blame_find(const struct subject *subject, const struct place *place,
                 const struct crash *crash, const struct account *account,
-                const struct verdict *verdict, const char *operation,
+                const struct verdict *verdict, const struct blame_names *names,
                 struct blame *blame)
 {
     const struct place_level *run = &place->levels[0];
@@ -388,7 +520,7 @@ void blame_find(const struct subject *subject, const struct place *place,
     struct words words;
 
     *blame = (struct blame){.kind = kind_of(&search, place, crash)};
-    find_words(&search, crash, operation, &words);
+    find_words(&search, crash, names, &words);
     if (blame->kind != BLAME_LOGIC)
         SAY(blame->culprit, "%s", search.culprit ? words.culprit : words.last);
     if (search.culprit) {
@@ -399,5 +531,5 @@ void blame_find(const struct subject *subject, const struct place *place,
     }
     if (search.last)
         blame->store = *search.last;
-    say_not_lost(blame, &words, verdict, operation);
+    say_not_lost(blame, &words, verdict);
 }

@@ -18,6 +18,7 @@ enum blame_kind {
     BLAME_OTHER_FENCE, /* by another thread */
     BLAME_TORN,        /* a part of one store */
     BLAME_ORDER,       /* what was durable before depends on it */
+    BLAME_RACE,        /* what another thread has stored depends on it */
     BLAME_CUT,         /* nothing was lost, but an operation was running */
     BLAME_LOGIC,       /* nothing was lost, and no operation was running */
 };
@@ -31,10 +32,15 @@ struct blame {
     char hint[400];           /* what to do */
 };
 
-/* `operation` names what was running, or what returned last; NULL: nothing did. */
+/* What operations are called. */
+struct blame_names {
+    const char *current;           /* was running, or returned last; NULL: none */
+    const char *const *operations; /* NULL: there is one thread */
+};
+
 void blame_find(const struct subject *subject, const struct place *place,
                 const struct crash *crash, const struct account *account,
-                const struct verdict *verdict, const char *operation,
+                const struct verdict *verdict, const struct blame_names *names,
                 struct blame *blame);
 
 const char *blame_name(enum blame_kind kind);

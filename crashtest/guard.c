@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #include "crashtest/runtime/record.h"
+#include "crashtest/runtime/schedule.h"
 #include "include/crashtest.h"
 
 #define STACK_SIZE ((size_t)64 << 10)
+#define GUARD_LEFT 3
 #define TICK_S 1
 #define TICKS_MAX 2 /* of processor time, for functions that neither load nor store */
 
@@ -23,24 +25,49 @@ static struct {
     sigjmp_buf back;
     volatile bool is_active;
     struct guard_report *report;
+    pthread_t thread; /* that the function was called in */
     uint64_t calls;
-    uint64_t calls_at_tick;
+    uint64_t calls_at_tick, hooks_at_tick;
     int ticks;
     char message[400];
 } guard;
 
+static __thread bool is_guarded;
+
+static void go_back(void)
+{
+    siglongjmp(guard.back, 1);
+}
+
+/* Another thread than the one that the function was called in cannot go back. */
 static void leave(enum guard_end end)
 {
     guard.is_active = false;
     guard.report->end = end;
-    siglongjmp(guard.back, 1);
+    if (is_guarded)
+        go_back();
+    if (schedule_mode == SCHEDULE_ON)
+        schedule_recall(go_back);
+    _exit(GUARD_LEFT); /* it is a child, and whoever waits for it finds the report */
 }
 
 static void on_hang(void)
 {
-    recorder.hooks_left = UINT64_MAX;
+    record_allow(UINT64_MAX);
     if (guard.is_active)
         leave(GUARD_HUNG);
+}
+
+static void on_schedule_end(enum schedule_end end)
+{
+    static const enum guard_end ends[] = {
+        [SCHEDULE_STARTS_THREADS] = GUARD_STARTED_THREADS,
+        [SCHEDULE_DEADLOCK] = GUARD_DEADLOCKED,
+        [SCHEDULE_REFUSED] = GUARD_REFUSED,
+    };
+
+    if (guard.is_active)
+        leave(ends[end]);
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
@@ -56,12 +83,19 @@ static void on_signal(int number, siginfo_t *info, void *context)
     leave(GUARD_CRASHED);
 }
 
+/* What loads and stores is bounded by its hooks. */
 static void on_tick(int number)
 {
-    (void)number;
-    if (guard.calls != guard.calls_at_tick)
+    uint64_t hooks = recorder.hooks_left + recorder.hooks_kept;
+
+    if (guard.is_active && !is_guarded) {
+        pthread_kill(guard.thread, number);
+        return;
+    }
+    if (guard.calls != guard.calls_at_tick || hooks != guard.hooks_at_tick)
         guard.ticks = 0;
     guard.calls_at_tick = guard.calls;
+    guard.hooks_at_tick = hooks;
     if (guard.is_active && guard.ticks++ >= TICKS_MAX)
         leave(GUARD_HUNG);
 }
@@ -128,6 +162,7 @@ int guard_init(void)
     if (result == 0 && atexit(on_exit_of_program) != 0)
         result = -ENOMEM;
     recorder.on_hang = on_hang;
+    schedule_on_end = on_schedule_end;
     guard_init_child();
     is_done = result == 0;
     return result;
@@ -144,13 +179,16 @@ void guard_call(guard_fn *function, void *arg, uint64_t hooks_max,
     guard.report = report;
     guard.message[0] = 0;
     guard.calls++;
-    recorder.hooks_left = hooks_max;
+    guard.thread = pthread_self();
+    is_guarded = true;
+    record_allow(hooks_max);
     if (sigsetjmp(guard.back, 0) == 0) {
         guard.is_active = true;
         report->result = function(arg);
     }
     guard.is_active = false;
-    recorder.hooks_left = UINT64_MAX;
+    is_guarded = false;
+    record_allow(UINT64_MAX);
     record_set_depth(depth);
     if (guard.message[0])
         memcpy(report->message, guard.message, sizeof(report->message));
@@ -187,6 +225,14 @@ static void describe_crash(const struct guard_report *report, char *text, size_t
                  (unsigned long long)report->address);
 }
 
+static void describe_deadlock(char *text, size_t size)
+{
+    char threads[1000];
+
+    schedule_describe(threads, sizeof(threads));
+    snprintf(text, size, "waits for ever: %s", threads);
+}
+
 void guard_describe(const struct guard_report *report, char *text, size_t size)
 {
     switch (report->end) {
@@ -198,6 +244,16 @@ void guard_describe(const struct guard_report *report, char *text, size_t size)
         return;
     case GUARD_EXITED:
         snprintf(text, size, "calls exit(%d)", report->result);
+        return;
+    case GUARD_DEADLOCKED:
+        describe_deadlock(text, size);
+        return;
+    case GUARD_STARTED_THREADS:
+        snprintf(text, size, "starts threads");
+        return;
+    case GUARD_REFUSED:
+        snprintf(text, size, "%s; --schedules 0 lets threads run as they happen to",
+                 schedule->refused);
         return;
     case GUARD_RETURNED:
         break;

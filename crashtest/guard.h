@@ -10,7 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum guard_end { GUARD_RETURNED, GUARD_CRASHED, GUARD_HUNG, GUARD_EXITED };
+enum guard_end {
+    GUARD_RETURNED,
+    GUARD_CRASHED,
+    GUARD_HUNG,
+    GUARD_EXITED,
+    GUARD_DEADLOCKED,      /* every thread waits for another */
+    GUARD_STARTED_THREADS, /* where there may be none */
+    GUARD_REFUSED          /* its threads cannot be scheduled */
+};
 
 struct guard_report {
     enum guard_end end;

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
 #include <unistd.h>
 
-#include "crashtest/suite.h"
+#include "crashtest/options.h"
+#include "crashtest/schedules.h"
+#include "crashtest/workers.h"
 #include "include/crashtest.h"
 
 #define FAILURES_MAX 3
+#define SCHEDULES_MAX 1000000
 
 struct options {
-    struct suite_options suite;
+    struct schedules schedules;
     const char *replay;
     const char *json;
     const char *html;
@@ -24,90 +28,52 @@ struct options {
 
 static void print_help(const char *command)
 {
-    printf(
-        "Usage: %s [OPTION ...]\n\n"
-        "Loses power at every point of the program, in every way, and checks what it\n"
-        "recovers. Exits with 0 if all is right, 1 if not, 2 if it cannot be "
-        "tested.\n\n"
-        "  --strategy NAME   how states are chosen:\n",
-        command);
-    for (size_t i = 0; i < strategy_count; i++)
-        printf("                      %-8s %s\n", strategies[i].name,
-               strategies[i].what);
-    puts("  --budget N        recoveries of a crash point up to which all is tried "
-         "(4096)\n"
-         "  --nested N        the same for crashes during recovery (64); 0: none\n"
-         "  --no-kill         do not kill the process before the power fails\n"
-         "  --seconds N       stop after so long; 0: do not (0; 30 if coverage is "
-         "sampled)\n"
-         "  --seed N          of random choices (1)\n"
-         "  --failures N      stop when so many different ones are found (3)\n"
-         "  --no-lint         do not warn of flushes and fences that do nothing\n"
-         "  --replay ID       one state: that of a report\n"
-         "  --json FILE       write the report for scripts\n"
-         "  --html FILE       write the report as a page\n"
-         "  --help            this");
+    printf("Usage: %s [OPTION ...]\n\n"
+           "Loses power at every point of the program, in every way, and checks what "
+           "it\nrecovers. Exits with 0 if all is right, 1 if not, 2 if it cannot be "
+           "tested.\n\n",
+           command);
+    options_print_strategies();
+    puts(
+        "  --budget N        recoveries of a crash point up to which all is tried "
+        "(4096)\n"
+        "  --nested N        the same for crashes during recovery (64); 0: none\n"
+        "  --no-kill         do not kill the process before the power fails\n"
+        "  --schedules N     orders of threads that are tried, if there are any (16);\n"
+        "                      0: let threads run as they happen to\n"
+        "  --seed N          of the first order, and of random choices (1)\n"
+        "  --jobs N          processes that share out the orders (as many as "
+        "processors)\n"
+        "  --seconds N       stop after so long; 0: do not (0; 30 if coverage is "
+        "sampled)\n"
+        "  --failures N      stop when so many different ones are found (3)\n"
+        "  --no-lint         do not warn of flushes and fences that do nothing\n"
+        "  --replay ID       one state: that of a report\n"
+        "  --json FILE       write the report for scripts\n"
+        "  --html FILE       write the report as a page\n"
+        "  --help            this");
 }
 
-static bool parse_number(const char *text, uint64_t *number)
-{
-    char *end;
-
-    errno = 0;
-    *number = strtoull(text, &end, 0);
-    return errno == 0 && end != text && *end == 0 && text[0] != '-';
-}
-
-enum {
-    STRATEGY = 1,
-    BUDGET,
-    NESTED,
-    NO_KILL,
-    SECONDS,
-    SEED,
-    FAILURES,
-    NO_LINT,
-    REPLAY,
-    JSON,
-    HTML,
-    HELP
-};
-
-static bool parse_seconds(const char *text, double *seconds)
-{
-    char *end;
-
-    *seconds = strtod(text, &end);
-    return end != text && *end == 0 && *seconds >= 0;
-}
+enum { SCHEDULES = OPTION_OWN, JOBS, FAILURES, NO_LINT, REPLAY, JSON, HTML, HELP };
 
 static bool parse_option(struct options *options, int option, const char *text)
 {
-    uint64_t number;
+    struct schedules *schedules = &options->schedules;
+    unsigned number;
 
     switch (option) {
-    case STRATEGY:
-        options->suite.explore.strategy = strategy_find(text);
-        return options->suite.explore.strategy != NULL;
-    case BUDGET:
-        return parse_number(text, &options->suite.explore.budget) &&
-               options->suite.explore.budget > 0;
-    case NESTED:
-        return parse_number(text, &options->suite.explore.nested_budget);
-    case NO_KILL:
-        options->suite.explore.kill = false;
-        return true;
-    case SECONDS:
-        return parse_seconds(text, &options->suite.explore.seconds);
-    case SEED:
-        return parse_number(text, &options->suite.explore.seed);
+    case SCHEDULES:
+        return options_parse_number(text, &schedules->count) &&
+               schedules->count <= SCHEDULES_MAX;
+    case JOBS:
+        return options_parse_count(text, WORKERS_MAX, &schedules->jobs);
     case FAILURES:
-        if (!parse_number(text, &number) || number == 0)
+        if (!options_parse_count(text, UINT_MAX, &number))
             return false;
-        options->suite.failures_max = number;
+        schedules->options.failures_max = number;
         return true;
     case NO_LINT:
-        options->suite.lint = false;
+        schedules->options.lint = false;
         return true;
     case REPLAY:
         options->replay = text;
@@ -122,19 +88,16 @@ static bool parse_option(struct options *options, int option, const char *text)
         options->help = true;
         return true;
     default:
-        return false;
+        return options_parse(&schedules->options.explore, option, text);
     }
 }
 
 static int parse_options(struct options *options, int argc, char **argv)
 {
     static const struct option names[] = {
-        {"strategy", required_argument, NULL, STRATEGY},
-        {"budget", required_argument, NULL, BUDGET},
-        {"nested", required_argument, NULL, NESTED},
-        {"no-kill", no_argument, NULL, NO_KILL},
-        {"seconds", required_argument, NULL, SECONDS},
-        {"seed", required_argument, NULL, SEED},
+        OPTIONS_OF_EXPLORER,
+        {"schedules", required_argument, NULL, SCHEDULES},
+        {"jobs", required_argument, NULL, JOBS},
         {"failures", required_argument, NULL, FAILURES},
         {"no-lint", no_argument, NULL, NO_LINT},
         {"replay", required_argument, NULL, REPLAY},
@@ -145,10 +108,10 @@ static int parse_options(struct options *options, int argc, char **argv)
     };
     int option;
 
-    *options = (struct options){0};
-    suite_options_init(&options->suite);
-    options->suite.failures_max = FAILURES_MAX;
-    options->suite.lint = true;
+    *options = (struct options){.schedules.count = SCHEDULES_DEFAULT};
+    suite_options_init(&options->schedules.options);
+    options->schedules.options.failures_max = FAILURES_MAX;
+    options->schedules.options.lint = true;
     optind = 1;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         if (option == '?')
@@ -197,29 +160,28 @@ static enum suite_result write_reports(const struct options *options,
     return json < 0 || html < 0 ? SUITE_NOT_TESTED : SUITE_PASSED;
 }
 
-static enum suite_result run_test(struct suite *suite, const struct options *options,
-                                  const struct session_program *tested)
+static enum suite_result run_test(struct options *options,
+                                  const struct crashtest_program *program)
 {
-    enum suite_result result = options->replay
-                                   ? suite_replay(suite, tested, options->replay)
-                                   : suite_test(suite, tested);
+    struct schedules *schedules = &options->schedules;
+    enum suite_result result =
+        options->replay ? schedules_replay(schedules, program, options->replay)
+                        : schedules_test(schedules, program);
 
     if (result == SUITE_NOT_TESTED) {
         fprintf(stderr, "%s: cannot be tested: %s\n",
-                tested->program->name ? tested->program->name : "crashtest",
-                suite_error(suite));
+                program->name ? program->name : "crashtest", schedules->error);
         return SUITE_NOT_TESTED;
     }
-    report_text(suite_report(suite), stdout);
-    if (write_reports(options, suite_report(suite)) == SUITE_PASSED)
+    report_text(&schedules->report, stdout);
+    if (write_reports(options, &schedules->report) == SUITE_PASSED)
         return result;
     return SUITE_NOT_TESTED;
 }
 
 int crashtest_main(int argc, char **argv, const struct crashtest_program *program)
 {
-    const struct session_program tested = {.program = program};
-    struct options options;
+    static struct options options;
 
     if (parse_options(&options, argc, argv) < 0) {
         fprintf(stderr, "Try '%s --help'.\n", argv[0]);
@@ -230,16 +192,10 @@ int crashtest_main(int argc, char **argv, const struct crashtest_program *progra
         return SUITE_PASSED;
     }
     start_afresh(argv);
-    options.suite.command = argv[0];
-    struct suite *suite = suite_create(&options.suite);
-
-    if (!suite) {
-        fputs("crashtest: no memory\n", stderr);
-        return SUITE_NOT_TESTED;
-    }
-    enum suite_result result = run_test(suite, &options, &tested);
+    options.schedules.options.command = argv[0];
+    enum suite_result result = run_test(&options, program);
 
     fflush(stdout);
-    suite_destroy(suite);
+    schedules_finish(&options.schedules);
     return (int)result;
 }

@@ -14,6 +14,8 @@
 
 #include "crashtest/guard.h"
 #include "crashtest/runtime/record.h"
+#include "crashtest/runtime/schedule.h"
+#include "crashtest/wait.h"
 
 #define AFTER_EVENTS_MAX ((size_t)1 << 22)
 /* Memory is compared with its shadow after each state at first, then now and then. */
@@ -22,22 +24,28 @@
 
 #define AGAIN_EVERY 8
 
+/* Threads are started soon, if at all: so much less is enough to see it. */
+#define TRIAL_SHARE 50
+
 #define FIRST_FD 3
 
 int oracle_init(struct oracle *oracle, uint64_t hooks_max)
 {
     *oracle = (struct oracle){.hooks_max = hooks_max};
     oracle->after = trace_create(AFTER_EVENTS_MAX);
+    oracle->trial = trace_create(AFTER_EVENTS_MAX);
     oracle->shared = mmap(NULL, sizeof(*oracle->shared), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (oracle->shared == MAP_FAILED)
         oracle->shared = NULL;
-    return oracle->after && oracle->shared ? 0 : -ENOMEM;
+    return oracle->after && oracle->trial && oracle->shared ? 0 : -ENOMEM;
 }
 
 void oracle_finish(struct oracle *oracle)
 {
     trace_destroy(oracle->after);
+    trace_destroy(oracle->trial);
+    schedule_free();
     if (oracle->shared)
         munmap(oracle->shared, sizeof(*oracle->shared));
     free(oracle->touched.stamps);
@@ -101,14 +109,19 @@ static void touched_end(struct touched_set *touched, size_t count)
         touched->stamps[touched->lines[i] / LINE_SIZE] = 0;
 }
 
-int oracle_begin(struct oracle *oracle, const struct session *session)
+static bool starts_threads(struct oracle *oracle);
+
+int oracle_begin(struct oracle *oracle, struct session *session)
 {
     oracle->session = session;
+    oracle->operations = &session->operations;
     oracle->program = session->program;
     oracle->pm = (struct crashtest_pm){session->image, session->size, session->path};
     oracle->in_child = session->unseen > 0;
     oracle->found_unseen = false;
     oracle->first_free_fd = first_free_fd();
+    if (!session->tested->in_process)
+        oracle->in_child |= starts_threads(oracle);
     if (!session->tested->check)
         return 0;
     if (touched_resize(&oracle->touched, session->size / LINE_SIZE) < 0)
@@ -135,18 +148,24 @@ static int call_recover(void *arg)
     return program->recover ? program->recover(&call->oracle->pm, program->arg) : 0;
 }
 
+static struct crashtest_crash describe_crash(const struct call *call)
+{
+    struct operations *operations = call->oracle->operations;
+
+    operations_seek(operations, call->crash);
+    return (struct crashtest_crash){
+        .running = operations_running(operations),
+        .returned = operations->returned,
+        .operations = operations->names,
+        .progress = operations->progress,
+    };
+}
+
 static int call_check(void *arg)
 {
     const struct call *call = arg;
     const struct crashtest_program *program = call->oracle->program;
-    const char *const *operations = call->oracle->session->operations;
-    struct crashtest_crash crash = {
-        .running = call->crash->running == NO_OPERATION
-                       ? NULL
-                       : operations[call->crash->running],
-        .returned = call->crash->returned,
-        .operations = operations,
-    };
+    const struct crashtest_crash crash = describe_crash(call);
 
     if (call->oracle->session->tested->check)
         return call->oracle->session->tested->check(&call->oracle->pm, &crash,
@@ -176,6 +195,7 @@ static bool try_step(const struct call *call, const char *step, guard_fn *functi
     char text[420];
 
     guard_call(function, (void *)(uintptr_t)call, call->oracle->hooks_max, &report);
+    call->oracle->starts_threads |= report.end == GUARD_STARTED_THREADS;
     if (guard_succeeded(&report))
         return true;
     guard_describe(&report, text, sizeof(text));
@@ -323,12 +343,17 @@ static void judge_here(struct call *call, struct trace *recovery)
     revert(oracle->session, recovery);
 }
 
-static void wait_for(pid_t child, struct verdict *verdict)
+static void await(pid_t child, struct verdict *verdict)
 {
+    char stuck[400];
     int status;
 
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
+    if (!wait_for_child(child, &status, stuck, sizeof(stuck))) {
+        *verdict = (struct verdict){.kind = VERDICT_CANNOT_SAY, .step = "recovery"};
+        snprintf(verdict->message, sizeof(verdict->message), "recovery or check %s",
+                 stuck);
+        return;
+    }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
     verdict->kind = VERDICT_WRONG;
@@ -361,12 +386,41 @@ static void judge_in_child(const struct call *call, struct trace *recovery)
             oracle, recovery, call->crash, oracle->shared, {NULL, 0}};
 
         guard_init_child();
+        if (oracle->session->tested->schedule != 0)
+            schedule_begin(oracle->session->tested->schedule);
+        else
+            schedule_free();
         call_steps(&in_child, recovery);
         _exit(0);
     }
-    wait_for(child, oracle->shared);
+    await(child, oracle->shared);
     *call->verdict = *oracle->shared;
     restore(oracle->session);
+}
+
+/* Tried on PM as it was before the run: threads cannot run in this process, as they
+ * would not end with the state that is judged. */
+static bool starts_threads(struct oracle *oracle)
+{
+    const struct crash crash = {.running = NO_OPERATION};
+    struct verdict verdict = {0};
+    struct call call = {oracle, oracle->trial, &crash, &verdict, {NULL, 0}};
+
+    schedule_alone();
+    oracle->starts_threads = false;
+    if (oracle->in_child || oracle->session->tested->check)
+        return false;
+    uint64_t hooks_max = oracle->hooks_max;
+
+    oracle->hooks_max = hooks_max / TRIAL_SHARE;
+    trace_clear(oracle->trial);
+    judge_here(&call, oracle->trial);
+    restore(oracle->session);
+    oracle->hooks_max = hooks_max;
+    bool starts = oracle->starts_threads;
+
+    oracle->starts_threads = false;
+    return starts;
 }
 
 static bool is_time_to_compare(const struct oracle *oracle)
@@ -387,6 +441,12 @@ void oracle_judge(void *arg, const struct crash *crash, struct trace *recovery,
         return;
     }
     judge_here(&call, recovery);
+    if (oracle->starts_threads) {
+        oracle->found_unseen = oracle->in_child = true;
+        trace_clear(recovery);
+        judge_in_child(&call, recovery);
+        return;
+    }
     if (is_time_to_compare(oracle) && !restore(oracle->session)) {
         /* It may have been judged on stores that were not taken back. */
         oracle->found_unseen = oracle->in_child = true;

@@ -17,11 +17,14 @@
 struct oracle {
     const struct session *session;
     const struct crashtest_program *program;
+    struct operations *operations; /* of the session, at the crash that is judged */
     struct crashtest_pm pm;
     uint64_t hooks_max;     /* of one call */
     bool in_child;          /* each state is judged in a child */
     bool found_unseen;      /* stores that no hook saw: `in_child` from then on */
+    bool starts_threads;    /* that the program's own thread must not run beside */
     struct trace *after;    /* of what comes after recovery */
+    struct trace *trial;    /* of a recovery before anything is explored */
     struct verdict *shared; /* with children */
     uint64_t judged;
     int first_free_fd; /* what is open from here on is the program's */
@@ -37,7 +40,7 @@ struct oracle {
 /* 0 or a negative errno. */
 int oracle_init(struct oracle *oracle, uint64_t hooks_max);
 /* From now on judges the program that the session has recorded. */
-int oracle_begin(struct oracle *oracle, const struct session *session);
+int oracle_begin(struct oracle *oracle, struct session *session);
 void oracle_finish(struct oracle *oracle);
 
 /* `arg` is the oracle. */

@@ -7,6 +7,7 @@
 
 #define STORES_SHOWN 8
 #define WARNINGS_SHOWN 5
+#define TURNS_SHOWN 4
 
 void report_add_count(struct explore_count *to, const struct explore_count *from)
 {
@@ -136,13 +137,15 @@ static void print_value(FILE *out, uint64_t value, uint8_t size)
     fprintf(out, "%0*llx", 2 * size, (unsigned long long)value);
 }
 
-static void print_store(FILE *out, const struct account_entry *entry)
+static void print_store(FILE *out, const struct account_entry *entry, bool names_thread)
 {
     const struct trace_event *event = &entry->event;
     char place[500];
 
     source_describe(event, place, sizeof(place));
     fprintf(out, "  %-10s%s", entry->lost ? "lost" : "arrived", place);
+    if (names_thread)
+        fprintf(out, ", thread %u", event->thread);
     fprintf(out, ": %u byte%s at 0x%llx: ", event->size, event->size == 1 ? "" : "s",
             (unsigned long long)event->at);
     print_value(out, event->before, event->size);
@@ -161,7 +164,7 @@ static void print_stores(FILE *out, const struct failure *failure, bool lost)
         if (failure->stores[i].lost != lost)
             continue;
         if (all++ < STORES_SHOWN) {
-            print_store(out, &failure->stores[i]);
+            print_store(out, &failure->stores[i], failure->turn_count > 0);
             shown++;
         }
     }
@@ -169,11 +172,53 @@ static void print_stores(FILE *out, const struct failure *failure, bool lost)
         fprintf(out, "  %-10sand %zu more\n", "", all - shown);
 }
 
+void report_turn(const struct report_turn *turn, char *text, size_t size)
+{
+    struct source first, last;
+
+    if (turn->first.kind >= TRACE_BEGIN) {
+        snprintf(text, size, "%s",
+                 turn->first.kind == TRACE_BEGIN ? "begins" : "returns");
+        return;
+    }
+    source_of_event(&turn->first, &first);
+    source_of_event(&turn->last, &last);
+    bool is_one = strcmp(first.place, last.place) == 0;
+
+    snprintf(text, size, "%s%s%s", first.place, is_one ? "" : " to ",
+             is_one ? "" : last.place);
+    size_t length = strlen(text);
+
+    if (turn->stores > 0)
+        snprintf(text + length, size - length, ", %zu store%s", turn->stores,
+                 turn->stores == 1 ? "" : "s");
+}
+
+/* The newest ones come last. */
+static void print_turns(const struct failure *failure, FILE *out)
+{
+    size_t shown =
+        failure->turn_count < TURNS_SHOWN ? failure->turn_count : TURNS_SHOWN;
+    char text[500];
+
+    for (size_t i = failure->turn_count - shown; i < failure->turn_count; i++) {
+        const struct report_turn *turn = &failure->turns[i];
+        bool has_operation = turn->operation[0] != 0;
+
+        report_turn(turn, text, sizeof(text));
+        fprintf(out, "  %-10sthread %u%s%s%s: %s\n",
+                i + shown == failure->turn_count ? "turns" : "", turn->first.thread,
+                has_operation ? " in \"" : "", turn->operation,
+                has_operation ? "\"" : "", text);
+    }
+}
+
 static void print_failure(const struct report *report, const struct failure *failure,
                           FILE *out)
 {
     fprintf(out, "%s\n\n", failure->blame.headline);
     fprintf(out, "  operation %s\n", failure->operation);
+    print_turns(failure, out);
     fprintf(out, "  crash     %s\n", failure->crash);
     fprintf(out, "  then      %s\n", failure->verdict.message);
     print_stores(out, failure, true);
@@ -238,7 +283,17 @@ static void print_warnings(const struct report *report, FILE *out)
         fputs("warning: there are more; see --json or --html\n", out);
 }
 
-static void print_summary(const struct report_workload *workload, FILE *out)
+size_t report_orders(const struct report *report)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < report->schedule_count; i++)
+        count += report->schedules[i].same_as == 0;
+    return count;
+}
+
+static void print_summary(const struct report *report,
+                          const struct report_workload *workload, FILE *out)
 {
     const struct explore_count *count = &workload->count;
     char coverage[200];
@@ -247,6 +302,9 @@ static void print_summary(const struct report_workload *workload, FILE *out)
     fprintf(out, "%s: %s; ", workload->name, workload->failures ? "FAILED" : "passed");
     if (workload->programs > 1)
         fprintf(out, "%llu programs, ", (unsigned long long)workload->programs);
+    if (report->schedule_count > 0)
+        fprintf(out, "%u threads in %zu orders, %zu different; ", report->threads,
+                report->schedule_count, report_orders(report));
     fprintf(out,
             "%llu crash points, %llu states, %llu in recovery, %llu kills; "
             "%.2f s; coverage: %s\n",
@@ -261,8 +319,8 @@ static void print_summaries(const struct report *report, FILE *out)
 
     if (report->workload_count > 1)
         for (size_t i = 0; i < report->workload_count; i++)
-            print_summary(&report->workloads[i], out);
-    print_summary(&total, out);
+            print_summary(report, &report->workloads[i], out);
+    print_summary(report, &total, out);
 }
 
 void report_text(const struct report *report, FILE *out)

@@ -14,6 +14,13 @@
 
 #define REPORT_POINTS_MAX 500
 
+/* What one thread did until another did something. */
+struct report_turn {
+    char operation[64]; /* that it was in; empty: none */
+    struct trace_event first, last;
+    size_t stores;
+};
+
 /* A state that was not right. */
 struct failure {
     char id[2000]; /* program:seed:place */
@@ -26,6 +33,9 @@ struct failure {
     size_t store_count;
     struct trace_event *recovery; /* what recovery stored first */
     size_t recovery_count;
+    uint64_t seed;             /* of the order of threads */
+    struct report_turn *turns; /* the last ones before the crash */
+    size_t turn_count;         /* 0: there is one thread */
 };
 
 /* A crash point, where there is one program only. */
@@ -41,6 +51,15 @@ struct report_unseen {
     uint64_t at; /* of the first */
     char in[64]; /* its operation; empty: none */
     bool is_blind;
+};
+
+/* An order of threads that was tried. */
+struct report_schedule {
+    uint64_t seed;
+    uint64_t turns;
+    uint64_t same_as; /* seed of an earlier one that did the same to PM; 0: none */
+    struct explore_count count;
+    size_t failures;
 };
 
 /* What was tested, added up. */
@@ -66,6 +85,9 @@ struct report {
     size_t workload_count;
     struct failure *failures; /* no two of them have the same culprit */
     size_t failure_count;
+    const struct report_schedule *schedules;
+    size_t schedule_count; /* 0: there is one thread */
+    uint32_t threads;
     const struct lint *lint; /* NULL: nobody asked */
     bool is_replay;          /* of one state */
     double seconds;
@@ -82,6 +104,12 @@ void report_coverage(const struct report_workload *workload, char *text, size_t 
 /* The next useless flush or fence from `*at` on; NULL: no more. */
 const struct lint_site *report_warning(const struct report *report, size_t *at,
                                        enum lint_kind *kind);
+
+/* Orders of threads that did not do the same. */
+size_t report_orders(const struct report *report);
+
+/* Where the thread was in that turn: a clause. */
+void report_turn(const struct report_turn *turn, char *text, size_t size);
 
 void report_text(const struct report *report, FILE *out);
 

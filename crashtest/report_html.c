@@ -12,6 +12,7 @@
 #define STORES_SHOWN 64
 #define LINES_SHOWN 32
 #define POINTS_SHOWN 500
+#define THREAD_COLOURS 4
 
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -41,6 +42,8 @@ static const char head[] =
     ".bar{display:block;width:4rem;height:.7em;background:var(--soft)}"
     ".bar i{display:block;height:100%;background:var(--kept)}\n"
     "article{border-top:1px solid var(--line);margin-top:2rem}\n"
+    ".t0,.t1,.t2,.t3{border-left:.4rem solid;font-weight:600}.t0{border-color:#1565c0}"
+    ".t1{border-color:#6a1b9a}.t2{border-color:#ef6c00}.t3{border-color:#00838f}\n"
     ".scroll{overflow-x:auto}small{opacity:.75}\n"
     "</style>\n";
 
@@ -141,6 +144,11 @@ static void print_story(FILE *out, const struct report *report,
 {
     fputs("<h2>What happened</h2>\n<ol class=\"story\">\n", out);
     print_element(out, "<li><b>Operation:</b> ", failure->operation, ".</li>\n");
+    if (failure->turn_count > 0)
+        fprintf(out,
+                "<li><b>Threads</b> ran one at a time, in an order that seed %llu "
+                "decides. Who ran last is listed below.</li>\n",
+                (unsigned long long)failure->seed);
     print_element(out, "<li><b>Crash:</b> ", failure->crash, ".</li>\n");
     print_losses(out, failure);
     fprintf(out, "<li><b>Recovery</b> ran, and stored %s.</li>\n",
@@ -149,6 +157,29 @@ static void print_story(FILE *out, const struct report *report,
     fputs("</ol>\n<p>See it again, under a debugger if you like:</p>\n<pre>", out);
     print_escaped(out, report->command);
     print_element(out, " --replay ", failure->id, "</pre>\n");
+}
+
+static void print_turns(FILE *out, const struct failure *failure)
+{
+    char text[500];
+
+    if (failure->turn_count == 0)
+        return;
+    fputs(
+        "<h2>Who ran before the crash</h2>\n<p>The last turns of the threads: each row "
+        "is what one of them did until another went on.</p>\n<table><tr><th>Thread"
+        "</th><th>Operation</th><th>Where</th></tr>\n",
+        out);
+    for (size_t i = 0; i < failure->turn_count; i++) {
+        const struct report_turn *turn = &failure->turns[i];
+
+        report_turn(turn, text, sizeof(text));
+        fprintf(out, "<tr><td class=\"t%u\">%u</td>",
+                turn->first.thread % THREAD_COLOURS, turn->first.thread);
+        print_element(out, "<td>", turn->operation, "</td>");
+        print_element(out, "<td>", text, "</td></tr>\n");
+    }
+    fputs("</table>\n", out);
 }
 
 static void print_context(FILE *out, const struct source *source)
@@ -247,12 +278,16 @@ static void print_lines(FILE *out, const struct failure *failure)
           out);
 }
 
-static void print_store(FILE *out, const struct trace_event *event, const char *fate)
+static void print_store(FILE *out, const struct trace_event *event, const char *fate,
+                        bool names_thread)
 {
     char place[500];
 
     source_describe(event, place, sizeof(place));
     fprintf(out, "<tr>%s", fate);
+    if (names_thread)
+        fprintf(out, "<td class=\"t%u\">%u</td>", event->thread % THREAD_COLOURS,
+                event->thread);
     print_element(out, "<td>", place, "</td>");
     fprintf(out,
             "<td class=\"v\">0x%llx</td><td class=\"v\">%u</td><td class=\"v\">%llx "
@@ -267,13 +302,15 @@ static void print_in_flight(FILE *out, const struct failure *failure)
         return;
     }
     print_lines(out, failure);
-    fputs("<h2>Stores in flight</h2>\n<table><tr><th></th><th>Where</th><th>Offset</th>"
-          "<th>Bytes</th><th>Value</th></tr>\n",
-          out);
+    fprintf(out,
+            "<h2>Stores in flight</h2>\n<table><tr><th></th>%s<th>Where</th>"
+            "<th>Offset</th><th>Bytes</th><th>Value</th></tr>\n",
+            failure->turn_count > 0 ? "<th>Thread</th>" : "");
     for (size_t i = 0; i < failure->store_count && i < STORES_SHOWN; i++)
         print_store(out, &failure->stores[i].event,
                     failure->stores[i].lost ? "<td class=\"lost\">lost</td>"
-                                            : "<td class=\"kept\">arrived</td>");
+                                            : "<td class=\"kept\">arrived</td>",
+                    failure->turn_count > 0);
     fputs("</table>\n", out);
     if (failure->store_count > STORES_SHOWN)
         fprintf(out, "<p>There are %zu more.</p>\n",
@@ -288,7 +325,7 @@ static void print_recovery(FILE *out, const struct failure *failure)
     fputs("<table><tr><th>Where</th><th>Offset</th><th>Bytes</th><th>Value</th></tr>\n",
           out);
     for (size_t i = 0; i < failure->recovery_count; i++)
-        print_store(out, &failure->recovery[i], "");
+        print_store(out, &failure->recovery[i], "", false);
     fputs("</table>\n", out);
 }
 
@@ -298,6 +335,7 @@ static void print_failure(FILE *out, const struct report *report,
     fputs("<article>\n", out);
     print_headline(out, failure);
     print_story(out, report, failure);
+    print_turns(out, failure);
     print_culprit(out, &failure->blame);
     print_in_flight(out, failure);
     print_recovery(out, failure);
@@ -348,6 +386,39 @@ static void print_workload(FILE *out, const struct report_workload *workload)
             workload->failures ? "lost" : "kept", workload->failures);
 }
 
+static void print_order(FILE *out, const struct report_schedule *order)
+{
+    fprintf(out, "<tr><td>%llu</td><td>%llu</td>", (unsigned long long)order->seed,
+            (unsigned long long)order->turns);
+    if (order->same_as != 0)
+        fprintf(out, "<td colspan=\"3\">does the same to PM as seed %llu</td></tr>\n",
+                (unsigned long long)order->same_as);
+    else
+        fprintf(out, "<td>%llu</td><td>%llu</td><td class=\"%s\">%zu</td></tr>\n",
+                (unsigned long long)order->count.points,
+                (unsigned long long)order->count.states,
+                order->failures ? "lost" : "kept", order->failures);
+}
+
+static void print_orders(FILE *out, const struct report *report)
+{
+    if (report->schedule_count == 0)
+        return;
+    fprintf(
+        out,
+        "<h2>Orders of threads</h2>\n<p>The program was run %zu times, each time "
+        "with its %u threads in the order that a seed decides: they change before "
+        "stores to PM, flushes and fences, and where they lock or wait. %zu of these "
+        "runs did not do the same to PM; each of them was crashed. The same seed "
+        "gives the same order again: <code>--seed N --schedules 1</code>.</p>\n"
+        "<details open><summary>By seed</summary><table><tr><th>Seed</th>"
+        "<th>Turns</th><th>Crash points</th><th>States</th><th>Faults</th></tr>\n",
+        report->schedule_count, report->threads, report_orders(report));
+    for (size_t i = 0; i < report->schedule_count && i < POINTS_SHOWN; i++)
+        print_order(out, &report->schedules[i]);
+    fputs("</table></details>\n", out);
+}
+
 static void print_points(FILE *out, const struct report_workload *workload)
 {
     if (workload->programs > 1 || workload->point_count == 0)
@@ -377,7 +448,7 @@ static void print_coverage(FILE *out, const struct report *report)
     if (report->workload_count > 1)
         print_workload(out, &total);
     fputs("</table></div>\n", out);
-    for (size_t i = 0; i < report->workload_count; i++)
+    for (size_t i = 0; i < report->workload_count && report->schedule_count == 0; i++)
         print_points(out, &report->workloads[i]);
 }
 
@@ -419,6 +490,7 @@ static void print_page(FILE *out, const struct report *report)
         print_failure(out, report, &report->failures[i]);
     fputs("<article>\n", out);
     print_coverage(out, report);
+    print_orders(out, report);
     print_warnings(out, report);
     fputs("</article>\n</body></html>\n", out);
 }

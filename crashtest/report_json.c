@@ -45,6 +45,26 @@ static void print_store(FILE *out, const struct account_entry *entry, const char
             entry->level ? "true" : "false", comma);
 }
 
+static void print_turns(FILE *out, const struct failure *failure)
+{
+    char text[500];
+
+    fprintf(out, "      \"seed\": %llu,\n      \"turns\": [",
+            (unsigned long long)failure->seed);
+    for (size_t i = 0; i < failure->turn_count; i++) {
+        const struct report_turn *turn = &failure->turns[i];
+
+        fprintf(out, "%s\n        {\"thread\": %u, \"operation\": ", i > 0 ? "," : "",
+                turn->first.thread);
+        print_string(out, turn->operation);
+        fputs(", \"where\": ", out);
+        report_turn(turn, text, sizeof(text));
+        print_string(out, text);
+        fputc('}', out);
+    }
+    fputs("],\n", out);
+}
+
 static void print_failure(FILE *out, const struct failure *failure)
 {
     struct source culprit = {0};
@@ -62,6 +82,8 @@ static void print_failure(FILE *out, const struct failure *failure)
     print_member(out, "message", failure->verdict.message);
     print_member(out, "operation", failure->operation);
     print_member(out, "crash", failure->crash);
+    if (failure->turn_count > 0)
+        print_turns(out, failure);
     fputs("      \"stores\": [\n", out);
     for (size_t i = 0; i < failure->store_count; i++)
         print_store(out, &failure->stores[i], i + 1 < failure->store_count ? "," : "");
@@ -106,6 +128,25 @@ static void print_workloads(FILE *out, const struct report *report)
     fputs("\n  ],\n", out);
 }
 
+static void print_schedules(FILE *out, const struct report *report)
+{
+    if (report->schedule_count == 0)
+        return;
+    fprintf(out, "  \"threads\": %u,\n  \"schedules\": [", report->threads);
+    for (size_t i = 0; i < report->schedule_count; i++) {
+        const struct report_schedule *order = &report->schedules[i];
+
+        fprintf(out,
+                "%s\n    {\"seed\": %llu, \"turns\": %llu, \"same_as\": %llu, "
+                "\"points\": %llu, \"states\": %llu, \"failures\": %zu}",
+                i > 0 ? "," : "", (unsigned long long)order->seed,
+                (unsigned long long)order->turns, (unsigned long long)order->same_as,
+                (unsigned long long)order->count.points,
+                (unsigned long long)order->count.states, order->failures);
+    }
+    fputs("\n  ],\n", out);
+}
+
 static void print_warnings(FILE *out, const struct report *report)
 {
     const struct lint_site *site;
@@ -136,6 +177,7 @@ static void print_report(FILE *out, const struct report *report)
     fprintf(out, ",\n  \"strategy\": \"%s\",\n  \"seed\": %llu,\n",
             report->options->strategy->name, (unsigned long long)report->options->seed);
     print_workloads(out, report);
+    print_schedules(out, report);
     print_warnings(out, report);
     fputs("  \"failures\": [", out);
     for (size_t i = 0; i < report->failure_count; i++) {

@@ -12,6 +12,7 @@
 
 #include "crashtest/guard.h"
 #include "crashtest/runtime/record.h"
+#include "crashtest/runtime/schedule.h"
 
 #define PAGE_SIZE 4096u
 #define PM_SIZE_MAX ((uint64_t)1 << 40)
@@ -27,12 +28,15 @@
 
 struct marks {
     uint64_t count;
-    bool is_open;
+    uint64_t open; /* operations that run */
     char names[OPERATIONS_MAX][OPERATION_NAME_MAX + 1];
 };
 
-/* What the child tells. */
+/* What the child is told, and tells. */
 struct outcome {
+    uint64_t schedule;
+    bool catch_up;
+
     struct guard_report report;
     const char *step; /* that it is of */
     bool is_done;
@@ -42,6 +46,7 @@ struct outcome {
 };
 
 static struct session *running;
+static __thread uint64_t my_operation; /* + 1; 0: none is open */
 
 /* ---- Marks ----------------------------------------------------------------------- */
 
@@ -66,12 +71,12 @@ void crashtest_begin(const char *format, ...)
 
     if (!marks)
         return;
-    if (marks->is_open)
+    if (my_operation != 0)
         note_misuse(
             "crashtest_begin() before the crashtest_end() of the operation before");
     if (marks->count == OPERATIONS_MAX)
         note_misuse("more than 65536 operations: let run do less");
-    if (marks->is_open || marks->count == OPERATIONS_MAX)
+    if (my_operation != 0 || marks->count == OPERATIONS_MAX)
         return;
     record_settle();
     recorder.trace = NULL;
@@ -79,7 +84,8 @@ void crashtest_begin(const char *format, ...)
     vsnprintf(marks->names[marks->count], OPERATION_NAME_MAX + 1, format, args);
     va_end(args);
     recorder.trace = trace;
-    marks->is_open = true;
+    marks->open++;
+    my_operation = marks->count + 1;
     record_mark(TRACE_BEGIN, marks->count++);
     note_unseen(0);
 }
@@ -90,13 +96,14 @@ void crashtest_end(void)
 
     if (!marks)
         return;
-    if (!marks->is_open) {
-        note_misuse("crashtest_end() without crashtest_begin()");
+    if (my_operation == 0) {
+        note_misuse("crashtest_end() without the crashtest_begin() of the same thread");
         return;
     }
-    marks->is_open = false;
-    record_mark(TRACE_END, marks->count - 1);
-    note_unseen(marks->count);
+    marks->open--;
+    record_mark(TRACE_END, my_operation - 1);
+    note_unseen(my_operation);
+    my_operation = 0;
 }
 
 /* ---- Running --------------------------------------------------------------------- */
@@ -133,8 +140,8 @@ static void record_run(struct session *session, uint64_t hooks_max, bool compare
 {
     struct crashtest_pm pm = pm_of_run(session);
 
-    session->marks->count = 0; /* those of init do not count */
-    session->marks->is_open = false;
+    session->marks->count = session->marks->open = 0; /* those of init do not count */
+    my_operation = 0;
     recorder.compare = compare;
     record_start(session->trace);
     bool done = step(session, "run", call_run, &pm, hooks_max);
@@ -162,14 +169,21 @@ static bool make_base(struct session *session)
     return true;
 }
 
-static void run_in_child(struct session *session)
+static void run_in_child(void *arg)
 {
+    struct session *session = arg;
+
     if (mprotect(session->run_image, session->size, PROT_READ | PROT_WRITE) < 0)
         return;
     running = session;
+    recorder.catch_up = session->outcome->catch_up;
     record_pm(session->path, session->fd, session->run_image, session->size,
               session->shadow);
     guard_init_child();
+    if (session->outcome->schedule != 0)
+        schedule_begin(session->outcome->schedule);
+    else
+        schedule_free();
     if (make_base(session))
         record_run(session, RUN_HOOKS_MAX, true);
 }
@@ -187,24 +201,36 @@ static int fail(struct session *session, int result, const char *format, ...)
     return result;
 }
 
+static const struct origin_answer *run_fresh(struct session *session)
+{
+    if (session->origin.process == 0 &&
+        origin_begin(&session->origin, run_in_child, session) < 0)
+        return NULL;
+    return origin_run(&session->origin);
+}
+
 static int fork_run(struct session *session, int *status)
 {
+    struct origin_answer here = {0};
+    const struct origin_answer *answer = &here;
+
     session->loaded = NULL;
     if (ftruncate(session->fd, 0) < 0 ||
         ftruncate(session->fd, (off_t)session->size) < 0)
         return fail(session, -errno, "cannot clear PM: %s", strerror(errno));
-    fflush(NULL);
-    pid_t child = fork();
-
-    if (child < 0)
-        return fail(session, -errno, "cannot fork: %s", strerror(errno));
-    if (child == 0) {
-        run_in_child(session);
-        fflush(NULL);
-        _exit(0);
-    }
-    while (waitpid(child, status, 0) < 0 && errno == EINTR)
-        ;
+    session->outcome->schedule = session->tested->schedule;
+    session->outcome->catch_up = recorder.catch_up;
+    if (session->tested->is_fresh)
+        answer = run_fresh(session);
+    else
+        origin_fork(run_in_child, session, &here);
+    if (!answer || !answer->is_started)
+        return fail(session, -EAGAIN, "cannot fork");
+    *status = answer->status;
+    if (answer->is_stuck)
+        return fail(session, -EINVAL, "%s %s",
+                    session->outcome->step ? session->outcome->step : "the program",
+                    answer->stuck);
     return 0;
 }
 
@@ -272,19 +298,30 @@ static bool has_seen_stores(const struct trace *trace)
     return false;
 }
 
+static const char *open_operation(const struct session *session)
+{
+    const struct trace *trace = session->trace;
+    uint64_t open = session->marks->count - 1;
+
+    for (size_t i = trace->count; i-- > 0 && trace->events[i].kind != TRACE_BEGIN;)
+        if (trace->events[i].kind == TRACE_END && trace->events[i].at == open)
+            open--;
+    return session->marks->names[open];
+}
+
 static int judge_outcome(struct session *session, int status)
 {
     const struct outcome *outcome = session->outcome;
-    char text[420];
+    char text[1100];
 
     if (outcome->misuse[0])
         return fail(session, -EINVAL, "%s", outcome->misuse);
     if (session->trace->is_full)
         return fail(session, -E2BIG, "run stores more than %zu pieces: let it do less",
                     session->trace->capacity);
-    if (outcome->is_done && session->marks->is_open)
+    if (outcome->is_done && session->marks->open > 0)
         return fail(session, -EINVAL, "crashtest_end() is missing after \"%s\"",
-                    session->marks->names[session->marks->count - 1]);
+                    open_operation(session));
     if (outcome->is_done)
         return session->tested->base || has_stores(session->trace)
                    ? 0
@@ -303,6 +340,8 @@ static int run_once(struct session *session)
     int status = 0;
 
     trace_clear(session->trace);
+    session->threads = 1;
+    session->turns = 0;
     session->outcome->step = NULL;
     session->outcome->is_done = false;
     session->outcome->unseen = session->outcome->unseen_in = 0;
@@ -310,6 +349,10 @@ static int run_once(struct session *session)
     int result =
         session->tested->in_process ? run_here(session) : fork_run(session, &status);
 
+    if (session->tested->schedule != 0) {
+        session->threads = schedule->started;
+        session->turns = schedule->turns;
+    }
     return result < 0 ? result : judge_outcome(session, status);
 }
 
@@ -333,19 +376,11 @@ static int list_operations(struct session *session)
 {
     size_t count = session->marks->count;
 
-    if (count + 1 > session->operation_capacity) {
-        const char **grown =
-            realloc(session->operations, (count * 2 + 16) * sizeof(*grown));
-
-        if (!grown)
-            return fail(session, -ENOMEM, "no memory for the trace");
-        session->operations = grown;
-        session->operation_capacity = count * 2 + 16;
-    }
+    if (operations_begin(&session->operations, count, session->trace) < 0)
+        return fail(session, -ENOMEM, "no memory for the trace");
     for (size_t i = 0; i < count; i++)
-        session->operations[i] = session->marks->names[i];
-    session->operations[count] = NULL;
-    session->operation_count = count;
+        session->operations.names[i] = session->marks->names[i];
+    session->operations.names[count] = NULL;
     return 0;
 }
 
@@ -410,6 +445,7 @@ static void unmap(uint8_t **memory, uint64_t size)
 
 static void unmake_pm(struct session *session)
 {
+    origin_finish(&session->origin);
     recorder.base = NULL;
     unmap(&session->base, session->size);
     unmap(&session->shadow, session->size);
@@ -429,7 +465,7 @@ static int make_trace(struct session *session)
     session->marks = session->marks ? session->marks : share(sizeof(*session->marks));
     session->outcome =
         session->outcome ? session->outcome : share(sizeof(*session->outcome));
-    return session->trace && session->marks && session->outcome
+    return session->trace && session->marks && session->outcome && schedule_init() == 0
                ? 0
                : fail(session, -ENOMEM, "no memory for the trace");
 }
@@ -497,6 +533,27 @@ int session_record(struct session *session, const struct session_program *tested
     return result;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+    return hash ^ hash >> 29;
+}
+
+uint64_t session_hash(const struct session *session)
+{
+    const struct trace *trace = session->trace;
+    uint64_t hash = trace->count;
+
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct trace_event *e = &trace->events[i];
+
+        hash = mix(hash, (uint64_t)e->kind << 48 ^ (uint64_t)e->thread << 32 ^ e->size);
+        hash = mix(hash, e->at);
+        hash = mix(hash, e->after);
+    }
+    return hash;
+}
+
 void session_finish(struct session *session)
 {
     unmake_pm(session);
@@ -505,5 +562,5 @@ void session_finish(struct session *session)
         munmap(session->marks, sizeof(*session->marks));
     if (session->outcome)
         munmap(session->outcome, sizeof(*session->outcome));
-    free(session->operations);
+    operations_finish(&session->operations);
 }

@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "crashtest/explore.h"
+#include "crashtest/operations.h"
+#include "crashtest/origin.h"
 #include "include/crashtest.h"
 
 #define OPERATIONS_MAX 65536
@@ -41,6 +43,12 @@ struct session_program {
      */
     bool in_process;
 
+    /* The process is as it was when the session first recorded the program, as far as
+     * `run` can see. Its memory must not change on purpose: `arg`, for example. */
+    bool is_fresh;
+
+    uint64_t schedule; /* seed of the order of its threads; 0: as they happen to run */
+
     /* Operations before this one are not explored: that was done in other programs. */
     uint64_t first;
 
@@ -64,22 +72,27 @@ struct session {
     uint8_t *image;        /* the same, for recovery; base again after the run */
     uint8_t *shadow;       /* of the image */
     struct trace *trace;
-    const char **operations; /* ends with NULL */
-    size_t operation_count, operation_capacity;
-    uint64_t runs; /* in this process */
-    bool is_fixed; /* PM is at the same address for run and recovery */
+    struct operations operations;
+    uint32_t threads; /* that the run had, if they were scheduled */
+    uint64_t turns;   /* that they took */
+    uint64_t runs;    /* in this process */
+    bool is_fixed;    /* PM is at the same address for run and recovery */
 
     uint64_t unseen; /* words stored past the hooks; the first of them: */
     uint64_t unseen_at;
     const char *unseen_in; /* operation, or NULL */
     bool is_blind;         /* no store was seen by a hook */
 
-    struct marks *marks; /* shared with the child */
+    struct origin origin; /* of fresh runs */
+    struct marks *marks;  /* shared with the child */
     struct outcome *outcome;
-    char error[600]; /* why there is no trace */
+    char error[1400]; /* why there is no trace */
 };
 
 void session_init(struct session *session, uint64_t hooks_max);
+
+/* Two runs that did the same to PM have the same one. */
+uint64_t session_hash(const struct session *session);
 
 /* 0, or negative with `error` set. The trace is valid until the next one. */
 int session_record(struct session *session, const struct session_program *tested);

@@ -15,6 +15,8 @@
 #define HOOKS_MAX ((uint64_t)50 * 1000 * 1000)
 #define SAMPLED_SECONDS 30
 #define RECOVERY_SHOWN 64
+#define TURNS_SHOWN 16
+#define TURN_THREADS 256
 #define FOUND 8     /* findings, per failure that is reported */
 #define EXPLAINED 2 /* of them */
 
@@ -174,8 +176,6 @@ static void note_run(struct suite *suite, struct report_workload *workload)
         note_points(suite, workload);
     workload->programs++;
     workload->operations += suite->run.operation_count;
-    if (suite->options.lint)
-        lint_run(&suite->lint, trace, suite->subject.image, suite->subject.size);
     workload->never_flushes |= has_stores(trace) && !has_flushes(trace);
 }
 
@@ -198,7 +198,9 @@ static const char *name_of(const struct suite_run *run, uint64_t operation)
 static void describe_operation(const struct suite_run *run, const struct crash *crash,
                                char *text, size_t size)
 {
-    if (crash->running != NO_OPERATION)
+    if (run->at_once)
+        operations_describe(run->at_once, crash, text, size);
+    else if (crash->running != NO_OPERATION)
         snprintf(text, size, "\"%s\" was running, %llu had returned",
                  name_of(run, crash->running), (unsigned long long)crash->returned);
     else if (crash->returned > 0)
@@ -234,8 +236,67 @@ static void keep_stores(const struct account *account, struct failure *failure)
             failure->recovery[failure->recovery_count++] = recovery->events[i];
 }
 
+/* The operation that each thread is in. */
+struct current {
+    const struct suite_run *run;
+    uint64_t operations[TURN_THREADS]; /* + 1; 0: none */
+};
+
+static const char *operation_of_thread(struct current *current,
+                                       const struct trace_event *event)
+{
+    uint64_t *operation = &current->operations[event->thread % TURN_THREADS];
+    uint64_t was = *operation;
+
+    if (event->kind == TRACE_BEGIN)
+        *operation = was = event->at + 1;
+    else if (event->kind == TRACE_END)
+        *operation = 0;
+    return was == 0 ? "" : name_of(current->run, was - 1);
+}
+
+static void add_to_turns(struct failure *failure, const struct trace_event *event,
+                         const char *operation)
+{
+    struct report_turn *last =
+        failure->turn_count > 0 ? &failure->turns[failure->turn_count - 1] : NULL;
+
+    if (last && last->last.thread == event->thread &&
+        strcmp(last->operation, operation) == 0) {
+        if (last->first.kind >= TRACE_BEGIN)
+            last->first = *event;
+        if (event->kind < TRACE_BEGIN || last->last.kind >= TRACE_BEGIN)
+            last->last = *event;
+        last->stores += trace_is_store(event);
+        return;
+    }
+    if (failure->turn_count == TURNS_SHOWN)
+        memmove(&failure->turns[0], &failure->turns[1],
+                --failure->turn_count * sizeof(failure->turns[0]));
+    last = &failure->turns[failure->turn_count++];
+    *last = (struct report_turn){
+        .first = *event, .last = *event, .stores = trace_is_store(event)};
+    snprintf(last->operation, sizeof(last->operation), "%s", operation);
+}
+
+/* Who ran before the crash. */
+static void keep_turns(const struct suite *suite, struct failure *failure)
+{
+    const struct trace *trace = suite->subject.trace;
+    const struct place_level *level = &suite->place.levels[0];
+    size_t end = level->kind == PLACE_POWER ? level->event : level->event + 1;
+    struct current current = {.run = &suite->run};
+
+    failure->seed = suite->explore.seed;
+    failure->turns = calloc(TURNS_SHOWN, sizeof(*failure->turns));
+    for (size_t i = 0; failure->turns && i < end && i < trace->count; i++)
+        add_to_turns(failure, &trace->events[i],
+                     operation_of_thread(&current, &trace->events[i]));
+}
+
 static void failure_finish(struct failure *failure)
 {
+    free(failure->turns);
     free(failure->stores);
     free(failure->recovery);
 }
@@ -267,6 +328,8 @@ static void keep_failure(struct suite *suite, struct failure *failure)
         return;
     report->failures = memory;
     keep_stores(&suite->account, failure);
+    if (suite->run.at_once)
+        keep_turns(suite, failure);
     report->failures[report->failure_count++] = *failure;
 }
 
@@ -289,8 +352,13 @@ static bool explain(struct suite *suite, struct verdict *verdict)
                        sizeof(failure.operation));
     report_place(suite->subject.trace, suite->account.recovery, &suite->place,
                  failure.crash, sizeof(failure.crash));
-    blame_find(&suite->subject, &suite->place, &crash, &suite->account, verdict,
-               operation_of(&suite->run, &crash), &failure.blame);
+    const struct blame_names names = {
+        operation_of(&suite->run, &crash),
+        suite->run.at_once ? suite->run.operations : NULL,
+    };
+
+    blame_find(&suite->subject, &suite->place, &crash, &suite->account, verdict, &names,
+               &failure.blame);
     print_id(suite, failure.id, sizeof(failure.id));
     keep_failure(suite, &failure);
     return true;
@@ -303,7 +371,7 @@ static double seconds_left(const struct suite *suite)
     double seconds = suite->options.explore.seconds;
 
     if (seconds < 0)
-        return suite->oracle.in_child ? SAMPLED_SECONDS : 0;
+        return suite->oracle.in_child ? suite->options.sampled_seconds : 0;
     if (seconds == 0)
         return 0;
     double left = seconds - (now() - suite->start);
@@ -320,6 +388,8 @@ static bool begin_run(struct suite *suite, const struct suite_run *run)
     suite->subject = *run->subject;
     suite->explore = suite->options.explore;
     suite->explore.first = run->first;
+    if (run->seed != 0)
+        suite->explore.seed = run->seed;
     suite->explore.findings_max =
         FOUND * (suite->options.failures_max - suite->report.failure_count);
     if (run->strategy)
@@ -417,6 +487,11 @@ size_t suite_id_name(const char *id)
     return strcspn(id, ":");
 }
 
+uint64_t suite_id_seed(const char *id)
+{
+    return strtoull(id + suite_id_name(id) + (strchr(id, ':') != NULL), NULL, 10);
+}
+
 /* The id without the program's name and the seed. */
 static const char *place_of_id(const struct suite *suite, const char *id)
 {
@@ -472,10 +547,17 @@ static size_t first_event(const struct trace *trace, uint64_t operation)
     return trace->count;
 }
 
-static void begin_program(struct suite *suite, struct suite_run *run,
+static bool begin_program(struct suite *suite, struct suite_run *run,
                           struct subject *subject)
 {
-    const struct session *session = &suite->session;
+    struct session *session = &suite->session;
+
+    hush(suite);
+    int result = oracle_begin(&suite->oracle, session);
+
+    unhush(suite);
+    if (result < 0)
+        return false;
 
     *subject = (struct subject){session->image,  session->shadow, session->size,
                                 session->trace,  oracle_judge,    &suite->oracle,
@@ -484,14 +566,17 @@ static void begin_program(struct suite *suite, struct suite_run *run,
         .name = session->program->name,
         .workload = session->tested->workload,
         .subject = subject,
-        .operations = session->operations,
-        .operation_count = session->operation_count,
+        .operations = session->operations.names,
+        .operation_count = session->operations.count,
         .first = first_event(session->trace, session->tested->first),
+        .seed = session->tested->schedule,
+        .at_once = session->threads > 1 ? &session->operations : NULL,
     };
+    return true;
 }
 
-static enum suite_result record(struct suite *suite,
-                                const struct session_program *tested)
+enum suite_result suite_record(struct suite *suite,
+                               const struct session_program *tested)
 {
     struct session *session = &suite->session;
 
@@ -502,15 +587,25 @@ static enum suite_result record(struct suite *suite,
 
     if (tested->in_process)
         unhush(suite);
-    if (result < 0)
-        return cannot_test(suite, session->error);
-    if (oracle_begin(&suite->oracle, session) < 0)
-        return cannot_test(suite, "no memory");
-    return SUITE_PASSED;
+    return result < 0 ? cannot_test(suite, session->error) : SUITE_PASSED;
 }
 
-static void note_unseen_of(struct suite *suite, const struct session_program *tested)
+const struct session *suite_session(const struct suite *suite)
 {
+    return &suite->session;
+}
+
+void suite_lint(struct suite *suite)
+{
+    const struct session *session = &suite->session;
+
+    if (suite->options.lint)
+        lint_run(&suite->lint, session->trace, session->image, session->size);
+}
+
+static void note_unseen_of(struct suite *suite)
+{
+    const struct session_program *tested = suite->session.tested;
     const struct suite_run run = {.name = tested->program->name,
                                   .workload = tested->workload};
     struct report_workload *workload = find_workload(suite, workload_of(&run));
@@ -521,21 +616,29 @@ static void note_unseen_of(struct suite *suite, const struct session_program *te
     note_unseen(&suite->session, workload);
 }
 
-enum suite_result suite_test(struct suite *suite, const struct session_program *tested)
+enum suite_result suite_test_recorded(struct suite *suite)
 {
     struct suite_run run;
     struct subject subject;
 
+    if (!begin_program(suite, &run, &subject))
+        return cannot_test(suite, "no memory");
+    enum suite_result result = suite_explore(suite, &run);
+
+    note_unseen_of(suite);
+    return result;
+}
+
+enum suite_result suite_test(struct suite *suite, const struct session_program *tested)
+{
     if (suite->report.failure_count >= suite->options.failures_max)
         return SUITE_FAILED;
-    enum suite_result result = record(suite, tested);
+    enum suite_result result = suite_record(suite, tested);
 
     if (result != SUITE_PASSED)
         return result;
-    begin_program(suite, &run, &subject);
-    result = suite_explore(suite, &run);
-    note_unseen_of(suite, tested);
-    return result;
+    suite_lint(suite);
+    return suite_test_recorded(suite);
 }
 
 enum suite_result suite_replay(struct suite *suite,
@@ -543,13 +646,14 @@ enum suite_result suite_replay(struct suite *suite,
 {
     struct suite_run run;
     struct subject subject;
-    enum suite_result result = record(suite, tested);
+    enum suite_result result = suite_record(suite, tested);
 
     if (result != SUITE_PASSED)
         return result;
-    begin_program(suite, &run, &subject);
+    if (!begin_program(suite, &run, &subject))
+        return cannot_test(suite, "no memory");
     result = suite_replay_run(suite, &run, id);
-    note_unseen_of(suite, tested);
+    note_unseen_of(suite);
     return result;
 }
 
@@ -566,6 +670,7 @@ void suite_options_init(struct suite_options *options)
                     .seed = 1},
         .hooks_max = HOOKS_MAX,
         .failures_max = 1,
+        .sampled_seconds = SAMPLED_SECONDS,
     };
 }
 
@@ -627,6 +732,8 @@ const char *suite_error(const struct suite *suite)
 
 const struct report *suite_report(struct suite *suite)
 {
+    if (!suite->report.name && suite->session.program)
+        suite->report.name = suite->session.program->name;
     suite->report.seconds = now() - suite->start;
     return &suite->report;
 }

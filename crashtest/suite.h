@@ -32,9 +32,10 @@ struct suite_options {
         hooks_max; /* loads and stores of one call: a function that does more hangs */
     size_t
         failures_max; /* distinct ones that are kept; from then on nothing is tested */
-    bool lint;        /* look for flushes and fences that do nothing */
-    const char *name; /* of the report; NULL: the first program's */
-    const char *command; /* that --replay is appended to */
+    double sampled_seconds; /* where `explore.seconds` is negative */
+    bool lint;              /* look for flushes and fences that do nothing */
+    const char *name;       /* of the report; NULL: the first program's */
+    const char *command;    /* that --replay is appended to */
 };
 
 /* What crashtest does if it is not told otherwise. */
@@ -54,11 +55,24 @@ void suite_destroy(struct suite *suite);
 enum suite_result suite_test(struct suite *suite,
                              const struct session_program *program);
 
+/*
+ * The same in two steps: records, and explores what was recorded last. In between the
+ * session tells what there is to explore.
+ */
+enum suite_result suite_record(struct suite *suite,
+                               const struct session_program *program);
+enum suite_result suite_test_recorded(struct suite *suite);
+const struct session *suite_session(const struct suite *suite);
+
+/* Looks for flushes and fences that do nothing in what was recorded last. */
+void suite_lint(struct suite *suite);
+
 /* The one state that `id` names, of the program that is named id[0..suite_id_name()).
  */
 enum suite_result suite_replay(struct suite *suite,
                                const struct session_program *program, const char *id);
 size_t suite_id_name(const char *id);
+uint64_t suite_id_seed(const char *id); /* 0: there is none */
 
 /* A run that is recorded already, and whose states something else judges. */
 struct suite_run {
@@ -68,6 +82,8 @@ struct suite_run {
     const char *const *operations;
     size_t operation_count;
     size_t first;                    /* crash points before this event are left out */
+    uint64_t seed;                   /* of its threads; 0: that of the suite */
+    struct operations *at_once;      /* where threads do several; NULL: none */
     const struct strategy *strategy; /* NULL: that of the suite */
 };
 enum suite_result suite_explore(struct suite *suite, const struct suite_run *run);

@@ -41,6 +41,8 @@
  *            otherwise) are noticed when they are flushed or their operation ends, and
  *            the coverage is then called "sampled".
  *   Flushes  and fences are seen where they are intrinsics, or calls of libpmem.
+ *   Threads  that `run` starts run one at a time, in orders that a seed decides:
+ *            several are tried, and each can be had again.
  *   Process  `init` and `run` run in a child: `recover` finds the volatile memory of a
  *            program that has just started, and PM at another address.
  *   Returns  0, or not 0 for failed; crashtest_fail() tells why.
@@ -63,12 +65,23 @@ struct crashtest_pm {
     const char *path; /* a file of `size` bytes whose shared mappings are PM */
 };
 
+enum crashtest_progress { CRASHTEST_NOT_BEGUN, CRASHTEST_RUNNING, CRASHTEST_RETURNED };
+
 /* What the program had done when it crashed. */
 struct crashtest_crash {
     const char *running;           /* the operation that was running; NULL: none */
     size_t returned;               /* how many operations had returned */
     const char *const *operations; /* all that `run` does, in order; ends with NULL */
+
+    /* Of each of them. Where threads do several at once, `running` is the one that began
+     * last, and the order is that in which they began. */
+    const enum crashtest_progress *progress;
 };
+
+/* How far the operation of that name had come. Needs names that differ. */
+enum crashtest_progress crashtest_progress_of(const struct crashtest_crash *crash,
+                                              const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 struct crashtest_program {
     const char *name;
@@ -114,7 +127,8 @@ int crashtest_main(int argc, char **argv, const struct crashtest_program *progra
 
 /*
  * Marks an operation of `run`, which tells reports and `check` what was going on: what
- * it is called, printf-like, and where it has returned. Operations do not nest.
+ * it is called, printf-like, and where it has returned. Operations do not nest; each
+ * thread may be in one.
  */
 void crashtest_begin(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void crashtest_end(void);

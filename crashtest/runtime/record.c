@@ -5,6 +5,7 @@
 #include <sys/single_threaded.h>
 #include <sys/stat.h>
 
+#include "crashtest/runtime/schedule.h"
 #include "include/crashtest.h"
 
 struct recorder recorder = {.hooks_left = UINT64_MAX, .compare = true};
@@ -177,6 +178,11 @@ uint32_t record_as_thread(uint32_t id)
     return before;
 }
 
+void record_name_thread(uint32_t number)
+{
+    self.id = number;
+}
+
 static uint32_t thread_id(void)
 {
     if (self.pretended_id != 0)
@@ -263,17 +269,49 @@ static void complete_pending(void)
     unlock(locked);
 }
 
+void record_allow(uint64_t hooks)
+{
+    recorder.hooks_left = hooks;
+    recorder.hooks_kept = 0;
+}
+
+void record_begin_turn(uint64_t hooks)
+{
+    uint64_t all;
+
+    if (__builtin_add_overflow(recorder.hooks_left, recorder.hooks_kept, &all))
+        all = UINT64_MAX;
+    recorder.hooks_left = all < hooks ? all : hooks;
+    recorder.hooks_kept = all - recorder.hooks_left;
+}
+
+/* A turn does not end before its pending store is done. */
+static void run_out(void)
+{
+    if (recorder.hooks_kept == 0) {
+        if (recorder.on_hang)
+            recorder.on_hang();
+    } else if (schedule_alive < 2) {
+        record_begin_turn(UINT64_MAX);
+    } else if (record_pending_size > 0) {
+        recorder.hooks_left = 1;
+        recorder.hooks_kept--;
+    } else {
+        schedule_yield(NULL);
+    }
+}
+
 static void count_hook(void)
 {
-    if (--recorder.hooks_left == 0 && recorder.on_hang)
-        recorder.on_hang();
+    if (--recorder.hooks_left == 0)
+        run_out();
 }
 
 void record_settle(void)
 {
-    count_hook();
     if (record_pending_size > 0)
         complete_pending();
+    count_hook();
 }
 
 static bool is_done(void)
@@ -295,9 +333,9 @@ static void tell(const void *address, size_t size, enum access access)
 
 void record_load_slowly(const void *address, size_t size)
 {
-    count_hook();
     if (record_pending_size > 0 && is_done())
         complete_pending();
+    count_hook();
     if (recorder.on_access && !recorder.is_hashing && record_may_be_pm(address))
         tell(address, size, ACCESS_LOAD);
 }
@@ -324,6 +362,7 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
     if (!recorder.trace || !record_may_be_pm(address) ||
         !record_find(address, &size, &offset))
         return;
+    schedule_point(pc);
     if (recorder.on_access)
         tell(address, size, ACCESS_STORE);
     self.address = address;
@@ -378,6 +417,7 @@ void record_flush(const void *address, size_t size, enum trace_kind kind,
     record_settle();
     if (size == 0 || !recorder.trace || !record_find(address, &size, &offset))
         return;
+    schedule_point(pc);
     uint64_t end = (offset + size + LINE_SIZE - 1) & ~(uint64_t)(LINE_SIZE - 1);
     uintptr_t frames[TRACE_FRAMES];
 
@@ -399,6 +439,7 @@ static void add_fence(const void *pc, bool locks)
     record_settle();
     if (!recorder.trace)
         return;
+    schedule_point(pc);
     bool locked = lock();
 
     if (recorder.catch_up)

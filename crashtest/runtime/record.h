@@ -28,7 +28,8 @@ struct recorder {
     bool catch_up;       /* with what is stored past the hooks, at every fence */
     bool compare;        /* look for it where operations begin and end */
     bool locks_are_weak; /* a locked instruction is not taken for a fence */
-    uint64_t hooks_left; /* of a function of the program: then it hangs */
+    uint64_t hooks_left; /* of a function of the program, or of its turn */
+    uint64_t hooks_kept; /* for later turns; 0 as well: it hangs */
     void (*on_hang)(void);
     access_fn *on_access; /* NULL: nobody asks */
     void *on_access_arg;
@@ -104,6 +105,13 @@ void record_lock(const void *pc);
 /* What this thread does is that of thread `id` (0: its own) until it is called again.
  * Answers with whose it was. */
 uint32_t record_as_thread(uint32_t id);
+
+/* The number that events of this thread get, from now on. */
+void record_name_thread(uint32_t number);
+
+/* A function may do so many loads and stores; a turn of it so many of those. */
+void record_allow(uint64_t hooks);
+void record_begin_turn(uint64_t hooks);
 
 void record_enter(const void *pc);
 void record_leave(void);

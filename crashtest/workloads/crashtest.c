@@ -1,29 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command `crashtest`: what this project explores of itself. */
-#include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "crashtest/options.h"
 #include "crashtest/workloads/sweep.h"
 
 static const struct workload *const workloads[] = {&library_workload, &pmfs_workload,
                                                    NULL};
 
 #define OPERATIONS_NAMED_MAX 64
+#define COUNT_MAX 1000
 
 enum {
-    LENGTH = 1,
+    LENGTH = OPTION_OWN,
     LANES,
     SETTING,
     OPERATION,
-    STRATEGY,
-    BUDGET,
-    NESTED,
-    NO_KILL,
-    SECONDS,
-    SEED,
     RANDOM,
     FAILURES,
     JOBS,
@@ -60,20 +56,18 @@ static void print_help(void)
          "  --lanes N         operations at once (2, unless --length is given)\n"
          "  --operation NAME  of this operation only; may be given again\n"
          "  --setting NAME    in this setting only\n"
+         "  --random N        so many random sequences, guided by coverage (pmfs)\n"
          "  --long            whatever else takes time\n"
          "  --thorough N      of N states, where they are many, one gets every oracle "
          "(16); 0: none\n"
          "  --jobs N          processes (as many as processors)\n"
-         "  --failures N      stop after so many (1)\n"
-         "  --strategy NAME   how states are chosen:");
-    for (size_t i = 0; i < strategy_count; i++)
-        printf("                      %-8s %s\n", strategies[i].name,
-               strategies[i].what);
-    puts("  --budget N        recoveries of a crash point up to which all is tried\n"
-         "  --nested N        the same for crashes during recovery; 0: none\n"
+         "  --failures N      stop after so many (1)");
+    options_print_strategies();
+    puts("  --budget N        recoveries of a crash point up to which all is tried "
+         "(4096)\n"
+         "  --nested N        the same for crashes during recovery (64); 0: none\n"
          "  --no-kill         do not kill the process before the power fails\n"
          "  --seconds N       stop after so long; 0: do not (0)\n"
-         "  --random N        so many random sequences, guided by coverage (pmfs)\n"
          "  --seed N          of random choices (1)\n"
          "  --replay ID       one state: that of a report\n"
          "  --json FILE       write the report for scripts\n"
@@ -81,30 +75,11 @@ static void print_help(void)
          "  --help            this");
 }
 
-static bool parse_number(const char *text, uint64_t *number)
-{
-    char *end;
-
-    errno = 0;
-    *number = strtoull(text, &end, 0);
-    return errno == 0 && end != text && *end == 0 && text[0] != '-';
-}
-
-static bool parse_unsigned(const char *text, unsigned *number)
-{
-    uint64_t value;
-
-    if (!parse_number(text, &value) || value == 0 || value > 1000)
-        return false;
-    *number = (unsigned)value;
-    return true;
-}
-
 static bool parse_size(const char *text, size_t *number)
 {
     unsigned value;
 
-    if (!parse_unsigned(text, &value))
+    if (!options_parse_count(text, COUNT_MAX, &value))
         return false;
     *number = value;
     return true;
@@ -127,49 +102,23 @@ static bool parse_plan(struct options *options, int option, const char *text)
 
     switch (option) {
     case LENGTH:
-        return parse_unsigned(text, &plan->length);
+        return options_parse_count(text, COUNT_MAX, &plan->length);
     case LANES:
-        return parse_unsigned(text, &plan->lanes);
+        return options_parse_count(text, COUNT_MAX, &plan->lanes);
     case SETTING:
         plan->setting = text;
         return true;
     case OPERATION:
         return add_operation(options, text);
     case RANDOM:
-        return parse_number(text, &plan->random) && plan->random > 0;
+        return options_parse_number(text, &plan->random) && plan->random > 0;
     case LONG:
         plan->is_long = true;
         return true;
     case THOROUGH:
         plan->thorough = 0;
-        return strcmp(text, "0") == 0 || parse_unsigned(text, &plan->thorough);
-    default:
-        return false;
-    }
-}
-
-static bool parse_explore(struct explore_options *explore, int option, const char *text)
-{
-    uint64_t seconds;
-
-    switch (option) {
-    case STRATEGY:
-        explore->strategy = strategy_find(text);
-        return explore->strategy != NULL;
-    case BUDGET:
-        return parse_number(text, &explore->budget) && explore->budget > 0;
-    case NESTED:
-        return parse_number(text, &explore->nested_budget);
-    case NO_KILL:
-        explore->kill = false;
-        return true;
-    case SECONDS:
-        if (!parse_number(text, &seconds))
-            return false;
-        explore->seconds = (double)seconds;
-        return true;
-    case SEED:
-        return parse_number(text, &explore->seed);
+        return strcmp(text, "0") == 0 ||
+               options_parse_count(text, COUNT_MAX, &plan->thorough);
     default:
         return false;
     }
@@ -181,7 +130,7 @@ static bool parse_option(struct options *options, int option, const char *text)
     case FAILURES:
         return parse_size(text, &options->sweep.suite.failures_max);
     case JOBS:
-        return parse_unsigned(text, &options->sweep.jobs);
+        return options_parse_count(text, COUNT_MAX, &options->sweep.jobs);
     case REPLAY:
         options->replay = text;
         return true;
@@ -196,7 +145,7 @@ static bool parse_option(struct options *options, int option, const char *text)
         return true;
     default:
         return parse_plan(options, option, text) ||
-               parse_explore(&options->sweep.suite.explore, option, text);
+               options_parse(&options->sweep.suite.explore, option, text);
     }
 }
 
@@ -214,12 +163,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
         {"lanes", required_argument, NULL, LANES},
         {"setting", required_argument, NULL, SETTING},
         {"operation", required_argument, NULL, OPERATION},
-        {"strategy", required_argument, NULL, STRATEGY},
-        {"budget", required_argument, NULL, BUDGET},
-        {"nested", required_argument, NULL, NESTED},
-        {"no-kill", no_argument, NULL, NO_KILL},
-        {"seconds", required_argument, NULL, SECONDS},
-        {"seed", required_argument, NULL, SEED},
+        OPTIONS_OF_EXPLORER,
         {"random", required_argument, NULL, RANDOM},
         {"failures", required_argument, NULL, FAILURES},
         {"jobs", required_argument, NULL, JOBS},

@@ -89,8 +89,8 @@ static struct suite_run describe(const struct script *script, const char *name)
         .name = name,
         .workload = script->setting->name,
         .subject = &bench.subject,
-        .operations = bench.session.operations,
-        .operation_count = bench.session.operation_count,
+        .operations = bench.session.operations.names,
+        .operation_count = bench.session.operations.count,
         .first = find_first_event(script),
         .strategy =
             script->setting->medium == MINL2R_EADR ? strategy_find("eadr") : NULL,

@@ -2,22 +2,19 @@
 #include "crashtest/workloads/sweep.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define WORKERS_MAX 64
+#include "crashtest/workers.h"
+
 #define SETTINGS_MAX 32
 #define FAILURES_MAX 16
-#define PROGRESS_S 10
 
 /* What a worker tells. */
 struct worker {
-    pid_t process;
     uint64_t states; /* so far */
     size_t cases;
     bool is_done;
@@ -31,6 +28,7 @@ struct worker {
 
 /* Shared by all processes. */
 struct board {
+    const struct sweep *sweep;
     size_t next, case_count;
     size_t failures;
     struct worker workers[WORKERS_MAX];
@@ -42,24 +40,6 @@ static double now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static void *share(size_t size)
-{
-    void *memory =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
-static unsigned count_jobs(unsigned wanted, size_t most)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t jobs = wanted > 0 ? wanted : processors > 0 ? (size_t)processors : 1;
-
-    if (jobs > most)
-        jobs = most;
-    return (unsigned)(jobs < WORKERS_MAX ? jobs : WORKERS_MAX);
 }
 
 static enum suite_result cannot(const char *name, const char *why)
@@ -88,14 +68,17 @@ static void tell(struct worker *worker, const struct report *report)
     worker->states = report_total(report).count.states;
 }
 
-static void work(const struct sweep *sweep, struct board *board, struct worker *worker)
+static void work(void *arg, unsigned number)
 {
+    struct board *board = arg;
+    struct worker *worker = &board->workers[number];
+    const struct sweep *sweep = board->sweep;
     struct suite *suite = suite_create(&sweep->suite);
 
     while (suite && worker->worst != SUITE_NOT_TESTED &&
            __atomic_load_n(&board->failures, __ATOMIC_RELAXED) <
                sweep->suite.failures_max) {
-        size_t index = __atomic_fetch_add(&board->next, 1, __ATOMIC_RELAXED);
+        size_t index = workers_take(&board->next);
 
         if (index >= board->case_count)
             break;
@@ -115,25 +98,9 @@ static void work(const struct sweep *sweep, struct board *board, struct worker *
 
 /* ---- All of them ----------------------------------------------------------------- */
 
-static bool start(const struct sweep *sweep, struct board *board, unsigned count)
+static void print_progress(void *arg)
 {
-    fflush(NULL);
-    for (unsigned i = 0; i < count; i++) {
-        pid_t process = fork();
-
-        if (process == 0) {
-            work(sweep, board, &board->workers[i]);
-            _exit(0);
-        }
-        if (process < 0)
-            return false;
-        board->workers[i].process = process;
-    }
-    return true;
-}
-
-static void print_progress(const struct sweep *sweep, const struct board *board)
-{
+    const struct board *board = arg;
     uint64_t states = 0;
     size_t cases = 0;
 
@@ -142,31 +109,8 @@ static void print_progress(const struct sweep *sweep, const struct board *board)
         cases += board->workers[i].cases;
     }
     fprintf(stderr, "%s: %zu of %zu cases, %.1f million states\n",
-            sweep->workload->name, cases, board->case_count, (double)states / 1e6);
-}
-
-static bool has_ended(pid_t process)
-{
-    int status;
-    pid_t ended = waitpid(process, &status, WNOHANG);
-
-    return ended == process || (ended < 0 && errno != EINTR);
-}
-
-static void wait_for(const struct sweep *sweep, const struct board *board,
-                     unsigned count)
-{
-    const struct timespec moment = {0, 20 * 1000 * 1000};
-    double next = now() + PROGRESS_S;
-
-    for (unsigned i = 0; i < count; i++)
-        while (board->workers[i].process > 0 && !has_ended(board->workers[i].process)) {
-            nanosleep(&moment, NULL);
-            if (now() < next)
-                continue;
-            print_progress(sweep, board);
-            next = now() + PROGRESS_S;
-        }
+            board->sweep->workload->name, cases, board->case_count,
+            (double)states / 1e6);
 }
 
 /* ---- One report ------------------------------------------------------------------ */
@@ -277,17 +221,16 @@ enum suite_result sweep_explore(const struct sweep *sweep)
 {
     char error[WORKLOAD_ERROR_SIZE] = "";
     double begin = now();
-    struct board *board = share(sizeof(*board));
+    struct board *board = workers_share(sizeof(*board));
 
     if (!board)
         return cannot(sweep->workload->name, "no memory");
     board->case_count = sweep->workload->plan(&sweep->plan, error);
     if (board->case_count == 0)
         return cannot(sweep->workload->name, error);
-    unsigned count = count_jobs(sweep->jobs, board->case_count);
-    bool started = start(sweep, board, count);
-
-    wait_for(sweep, board, count);
+    board->sweep = sweep;
+    unsigned count = workers_count(sweep->jobs, board->case_count);
+    bool started = workers_run(&(struct workers){count, work, print_progress, board});
     enum suite_result result = started
                                    ? check_workers(board, count)
                                    : cannot("cannot start processes", strerror(errno));

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void options_print_strategies(void)
+{
+    puts("  --strategy NAME   how states are chosen:");
+    for (size_t i = 0; i < strategy_count; i++)
+        printf("                      %-8s %s\n", strategies[i].name,
+               strategies[i].what);
+}
+
+bool options_parse_number(const char *text, uint64_t *number)
+{
+    char *end;
+
+    errno = 0;
+    *number = strtoull(text, &end, 0);
+    return errno == 0 && end != text && *end == 0 && text[0] != '-';
+}
+
+bool options_parse_count(const char *text, unsigned most, unsigned *number)
+{
+    uint64_t value;
+
+    if (!options_parse_number(text, &value) || value == 0 || value > most)
+        return false;
+    *number = (unsigned)value;
+    return true;
+}
+
+static bool parse_seconds(const char *text, double *seconds)
+{
+    char *end;
+
+    *seconds = strtod(text, &end);
+    return end != text && *end == 0 && *seconds >= 0;
+}
+
+bool options_parse(struct explore_options *explore, int option, const char *text)
+{
+    switch (option) {
+    case OPTION_STRATEGY:
+        explore->strategy = strategy_find(text);
+        return explore->strategy != NULL;
+    case OPTION_BUDGET:
+        return options_parse_number(text, &explore->budget) && explore->budget > 0;
+    case OPTION_NESTED:
+        return options_parse_number(text, &explore->nested_budget);
+    case OPTION_NO_KILL:
+        explore->kill = false;
+        return true;
+    case OPTION_SECONDS:
+        return parse_seconds(text, &explore->seconds);
+    case OPTION_SEED:
+        return options_parse_number(text, &explore->seed) && explore->seed > 0;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * wait.h - waits for a child that runs the program, and notices that it will not end:
+ * that a thread which is to go on waits for something that nobody can schedule.
+ */
+#ifndef CRASHTEST_WAIT_H
+#define CRASHTEST_WAIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * False: it was stuck, and was killed; `text` says in what, as the end of a sentence
+ * that begins with what was called.
+ */
+bool wait_for_child(pid_t child, int *status, char *text, size_t size);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crashtest/workers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TELL_S 10
+#define LOOK_NS (2 * 1000 * 1000)
+
+unsigned workers_count(unsigned wanted, size_t cases)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t count = wanted > 0 ? wanted : processors > 0 ? (size_t)processors : 1;
+
+    if (count > cases)
+        count = cases;
+    return (unsigned)(count < WORKERS_MAX ? count : WORKERS_MAX);
+}
+
+void *workers_share(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+size_t workers_take(size_t *next)
+{
+    return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
+}
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static bool has_ended(pid_t process)
+{
+    int status;
+    pid_t ended = waitpid(process, &status, WNOHANG);
+
+    return ended == process || (ended < 0 && errno != EINTR);
+}
+
+static void wait_for(const struct workers *workers, const pid_t *processes)
+{
+    const struct timespec moment = {0, LOOK_NS};
+    double next = now() + TELL_S;
+
+    for (unsigned i = 0; i < workers->count; i++)
+        while (processes[i] > 0 && !has_ended(processes[i])) {
+            nanosleep(&moment, NULL);
+            if (!workers->tell || now() < next)
+                continue;
+            workers->tell(workers->arg);
+            next = now() + TELL_S;
+        }
+}
+
+bool workers_run(const struct workers *workers)
+{
+    pid_t processes[WORKERS_MAX] = {0};
+    bool started = true;
+
+    fflush(NULL);
+    for (unsigned i = 0; i < workers->count && started; i++) {
+        processes[i] = fork();
+        if (processes[i] == 0) {
+            workers->work(workers->arg, i);
+            _exit(0);
+        }
+        started = processes[i] > 0;
+    }
+    wait_for(workers, processes);
+    return started;
+}
