@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Usage: doc_quotes.sh DOCS LOG
-# The C snippets of CRASHTEST.md stand word for word in the example; what it shows of the bug's
-# report is what LOG, the example with the bug, prints.
+# Usage: doc_quotes.sh DOCS LOG JOURNAL
+# The C snippets of CRASHTEST.md stand word for word in the example; what it shows of the bugs'
+# reports is what LOG and JOURNAL, the examples with the bugs, print.
 set -euo pipefail
 docs=$1
 log=$2
+journal=$3
 
 snippet='' inside=0 quotes=0
 example=$(<"$docs/../crashtest/examples/log.c")
@@ -29,4 +30,7 @@ while IFS= read -r line; do
         printf 'CRASHTEST.md does not show:\n%s\n' "$line" >&2
         exit 1
     fi
-done < <({ "$log" || true; } | grep -E '^(log.c|  (operation|crash|then|lost|arrived|hint) )')
+done < <(
+    { "$log" || true; } | grep -E '^(log.c|  (operation|crash|then|lost|arrived|hint) )'
+    { "$journal" --failures 1 || true; } | grep -E '^(journal.c|  (operation|turns) |   .*thread )'
+)
