@@ -20,7 +20,7 @@
 
 enum { EXIT_USAGE = 2 };
 
-#define BLOCK_SIZE 4096
+#define BLOCK_SIZE ((uint64_t)4096)
 #define SIZE_STEP 256
 #define SIZE_MAX_WRITE (3 * BLOCK_SIZE)
 #define WRITES 16 /* of each size, on blocks of their own */
@@ -125,7 +125,7 @@ static int fill_file(struct volume *volume)
 
 static int count_scheme(const struct scheme *scheme, struct table *results)
 {
-    const struct volume_options options = {.block_size = BLOCK_SIZE,
+    const struct volume_options options = {.block_size = (uint32_t)BLOCK_SIZE,
                                            .file_count = 1,
                                            .file_size = FILE_SIZE,
                                            .write_size = FILE_SIZE,
