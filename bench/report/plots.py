@@ -94,7 +94,7 @@ def show_number(value, _=None):
 def log_ticks(is_bytes, low, high):
     """Powers of 4 or of 10; also 2 and 5 of these where that is few."""
     base = 4 if is_bytes else 10
-    steps = [1] if is_bytes or high / low > 100 else [1, 2, 5]
+    steps = [1] if is_bytes or high / low > 30 else [1, 2, 5]
     ticks = [base ** power * step for power in range(-3, 16) for step in steps]
     return [tick for tick in ticks if low / 1.5 <= tick <= high * 1.5]
 
@@ -219,7 +219,7 @@ def draw_bars(data):
             left = [a + b for a, b in zip(left, values)]
         limit = max(left) or 1
         for y, total in enumerate(left):
-            axis.annotate(f"{total:.4g}", (total, y), xytext=(3, 0),
+            axis.annotate(f"{total:.3g}", (total, y), xytext=(3, 0),
                           textcoords="offset points", va="center", fontsize=8.5)
         axis.set_xlim(0, limit * 1.16)
         axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -244,6 +244,7 @@ def draw_ranges(data):
     panels = data["panels"]
     markers = ["o", "|", "x"]
     rows = max(len(panel["rows"]) for panel in panels)
+    values = [v for panel in panels for row in panel["rows"] for v in row["values"]]
     figure, axes = make_panels(len(panels), len(panels), 10.6, 0.27 * rows + 0.8)
     for index, (axis, panel) in enumerate(zip(axes, panels)):
         for y, row in enumerate(panel["rows"]):
@@ -255,7 +256,6 @@ def draw_ranges(data):
                       range(len(panel["rows"])), linestyle="none", color=BLACK,
                       marker=markers[point], markersize=7 if point else 5.5,
                       markeredgewidth=1.6, zorder=4, label=name)
-        values = [v for row in panel["rows"] for v in row["values"]]
         axis.set_xscale("log")
         set_log_axis(axis.xaxis, False, min(values), max(values))
         axis.set_xlim(min(values) / 1.5, max(values) * 1.5)
