@@ -10,6 +10,7 @@
 #define BOUNDED_CONTENTS 16
 #define LAZY_CONTENTS 4096
 #define SEEN_FIRST 4096
+#define STATE_COMPARED 0xffffffffffffffc5u /* a prime: no judge asks more of it */
 #define RECOVERY_EVENTS_MAX ((size_t)1 << 22)
 
 static void *check_memory(void *memory)
@@ -70,7 +71,7 @@ static bool is_noted(const struct explorer *x, unsigned number)
     return false;
 }
 
-static void note_wrong(struct explorer *x, unsigned number)
+void explorer_note_wrong(struct explorer *x, unsigned number)
 {
     x->wrong++;
     if (x->verdict.kind == VERDICT_WRONG && is_noted(x, number))
@@ -169,6 +170,8 @@ static bool is_new(struct explorer *x, unsigned number)
     uint64_t key = mix(x->hash ^ hash_crash(&x->crash, x->outcome) ^
                        mix((uint64_t)number << 8 | x->pass));
 
+    if (x->compared) /* each point anew */
+        key ^= mix((x->count.points + 1) << 32 ^ x->count.nested_points);
     if (x->options->every_failure)
         key ^= mix(x->levels[RUN].event << 32 ^ x->levels[RECOVERY].event);
 
@@ -259,8 +262,9 @@ static void add_choice(struct explorer *x, struct level *level, uint32_t i,
         add_content(level, line, level->scratch[j]);
 }
 
-static uint64_t count_states(const struct px86 *px86)
+uint64_t explorer_count_states(const struct level *level)
 {
+    const struct px86 *px86 = &level->px86;
     uint64_t product = 1;
 
     for (uint32_t i = 0; i < px86->line_count; i++)
@@ -347,15 +351,17 @@ bool explorer_judge(struct explorer *x, unsigned number)
     struct trace *trace = x->levels[number].trace;
 
     x->count.judged++;
-    x->crash.state = x->hash;
-    x->crash.is_rare = x->is_rare;
+    x->crash.state = x->compared ? STATE_COMPARED : x->hash;
+    x->crash.is_rare = x->is_rare && !x->compared;
     trace_clear(trace);
     x->subject->judge(x->subject->arg, &x->crash, trace, &x->verdict);
     bool is_right = x->verdict.kind == VERDICT_RIGHT;
 
     x->recovery_stores = x->recovery_stores || has_stores(trace);
     if (!is_right && x->is_exploring)
-        note_wrong(x, number);
+        explorer_note_wrong(x, number);
+    if (x->compared)
+        compare_note(x);
     if (x->end != 0 && now() > x->end)
         x->count.out_of_time = true;
     return is_right;
@@ -383,7 +389,7 @@ static void visit(struct explorer *x, unsigned number)
 /* ---- Strategies ------------------------------------------------------------------ */
 
 /* As an odometer. */
-static void visit_every(struct explorer *x, unsigned number)
+void explorer_visit_every(struct explorer *x, unsigned number)
 {
     struct level *level = &x->levels[number];
     uint32_t i = 0;
@@ -533,7 +539,7 @@ static void visit_some(struct explorer *x, unsigned number)
 static void visit_eagerly(struct explorer *x, unsigned number, bool all_fit)
 {
     if (all_fit)
-        visit_every(x, number);
+        explorer_visit_every(x, number);
     else
         visit_some(x, number);
 }
@@ -552,7 +558,7 @@ static void visit_sampled(struct explorer *x, unsigned number, bool all_fit)
 static void visit_lazily(struct explorer *x, unsigned number, bool all_fit)
 {
     struct level *level = &x->levels[number];
-    bool states_fit = count_states(&level->px86) <= explorer_budget(x, level);
+    bool states_fit = explorer_count_states(level) <= explorer_budget(x, level);
     bool is_crashed_again = number == RUN && x->pass == PASS_RECOVERY;
 
     if (!is_lazy(x, level) || !x->subject->set_watch ||
@@ -568,9 +574,9 @@ static void visit_lazily(struct explorer *x, unsigned number, bool all_fit)
 }
 
 /* Few states are tried as they are: then nothing depends on what is watched. */
-static void visit_at_best(struct explorer *x, unsigned number, bool all_fit)
+void explorer_visit_at_best(struct explorer *x, unsigned number, bool all_fit)
 {
-    uint64_t states = count_states(&x->levels[number].px86);
+    uint64_t states = explorer_count_states(&x->levels[number]);
 
     if (states <= explorer_budget(x, &x->levels[number]))
         visit_eagerly(x, number, all_fit);
@@ -580,7 +586,7 @@ static void visit_at_best(struct explorer *x, unsigned number, bool all_fit)
 
 const struct strategy strategies[] = {
     {"best", "eager where the states fit into the budget, else lazy (default)",
-     visit_at_best, true, false},
+     explorer_visit_at_best, true, false},
     {"eager", "every state of a crash point, as far as the budget goes", visit_eagerly,
      false, false},
     {"lazy", "only what recovery and check look at, as far as the budget goes",
@@ -589,6 +595,8 @@ const struct strategy strategies[] = {
      visit_sampled, false, false},
     {"eadr", "the caches are saved: everything stored is durable", visit_sampled, false,
      true},
+    {"both", "a test of the tester: as best, and eager and lazy must agree",
+     compare_visit, true, false},
 };
 const size_t strategy_count = sizeof(strategies) / sizeof(strategies[0]);
 
@@ -639,7 +647,7 @@ static void visit_point(struct explorer *x, unsigned number, size_t event)
         return;
     level->kind = PLACE_POWER;
     level->event = event;
-    uint64_t states = count_states(&level->px86);
+    uint64_t states = explorer_count_states(level);
     struct explore_point point = {event, x->count.states, states, false};
     bool all_fit = begin_choices(x, level, states);
     bool outer_fell_short = x->fell_short;
@@ -1229,6 +1237,7 @@ void explorer_destroy(struct explorer *x)
         lazy_finish(&x->levels[i].lazy);
     }
     forget_findings(x);
+    compare_finish(x);
     free(x->findings);
     free(x->seen);
     free(x->points);

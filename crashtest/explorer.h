@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * explorer.h - the explorer inside: what explore.c and lazy.c share.
+ * explorer.h - the explorer inside: what explore.c, lazy.c and compare.c share.
  */
 #ifndef CRASHTEST_EXPLORER_H
 #define CRASHTEST_EXPLORER_H
@@ -84,6 +84,12 @@ struct level {
     size_t event;
 };
 
+/* Different ones, as hashes. */
+struct verdicts {
+    uint64_t *hashes;
+    uint32_t count, capacity;
+};
+
 struct explorer {
     const struct subject *subject;
     const struct explore_options *options;
@@ -99,10 +105,13 @@ struct explorer {
     bool is_stopped;
     struct finding *findings;
     uint32_t finding_count, finding_capacity;
-    uint32_t wrong;   /* states of the point */
-    unsigned watched; /* level */
-    bool is_rare;     /* what is judged now */
-    uint64_t hash;    /* of the image as patched */
+    uint32_t wrong;                  /* states of the point */
+    unsigned watched;                /* level */
+    bool is_rare;                    /* what is judged now */
+    bool is_watched;                 /* the same: its loads are told of */
+    struct verdicts eagerly, lazily; /* of a point that is compared */
+    struct verdicts *compared;       /* the one that is added to; NULL: none */
+    uint64_t hash;                   /* of the image as patched */
     uint64_t random;
     uint64_t *seen; /* hashes, open addressing */
     uint64_t seen_count, seen_capacity;
@@ -119,7 +128,8 @@ static inline bool is_over(const struct explorer *x)
 /* More of the same would be wrong. */
 static inline bool is_point_over(const struct explorer *x)
 {
-    return is_over(x) || (x->wrong >= WRONG_MAX && !x->options->every_failure);
+    return is_over(x) ||
+           (x->wrong >= WRONG_MAX && !x->options->every_failure && !x->compared);
 }
 
 static inline uint32_t last_of(const struct level *level, uint32_t i)
@@ -131,6 +141,10 @@ static inline uint32_t last_of(const struct level *level, uint32_t i)
 
 void *explorer_grow(void *memory, size_t needed, uint32_t *capacity, size_t size);
 uint64_t explorer_budget(const struct explorer *x, const struct level *level);
+uint64_t explorer_count_states(const struct level *level);
+void explorer_visit_every(struct explorer *x, unsigned number);
+void explorer_visit_at_best(struct explorer *x, unsigned number, bool all_fit);
+void explorer_note_wrong(struct explorer *x, unsigned number);
 void explorer_choose_all(struct explorer *x, struct level *level);
 void explorer_count_state(struct explorer *x, unsigned number);
 /* Is the state right? */
@@ -142,5 +156,11 @@ void explorer_visit_nested(struct explorer *x, bool was_killed);
 /* Visits all states of the level. False: there are more, or loads cannot be watched. */
 bool lazy_visit(struct explorer *x, unsigned number);
 void lazy_finish(struct lazy *lazy);
+
+/* ---- compare.c ------------------------------------------------------------------- */
+
+void compare_visit(struct explorer *x, unsigned number, bool all_fit);
+void compare_note(struct explorer *x); /* the verdict, while points are compared */
+void compare_finish(struct explorer *x);
 
 #endif

@@ -687,6 +687,7 @@ static void watch(void *arg, uint64_t offset, size_t size, enum access access)
 static bool set_watch(struct explorer *x, watch_fn *function, unsigned number)
 {
     x->watched = number;
+    x->is_watched = function != NULL;
     return x->subject->set_watch(x->subject->arg, function, x);
 }
 

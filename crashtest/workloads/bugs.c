@@ -51,12 +51,12 @@ static void note_failure(struct bug *bug, const struct report *report)
              report->failures[0].verdict.message);
 }
 
-static void try_bug(struct bug *bug)
+static void try_bug(struct bug *bug, const struct strategy *strategy)
 {
     struct suite_options options;
 
     suite_options_init(&options);
-    options.explore.strategy = strategy_find("eager");
+    options.explore.strategy = strategy;
     options.explore.budget = 512;
     options.explore.nested_budget = 16;
     options.explore.seconds = 0;
@@ -99,7 +99,8 @@ static void end_one(struct bug *bugs, size_t count)
             bugs[i].process = 0;
 }
 
-static bool try_all(struct bug *bugs, size_t count, unsigned jobs)
+static bool try_all(struct bug *bugs, size_t count, const struct strategy *strategy,
+                    unsigned jobs)
 {
     unsigned running = 0;
 
@@ -108,7 +109,7 @@ static bool try_all(struct bug *bugs, size_t count, unsigned jobs)
         pid_t process = fork();
 
         if (process == 0)
-            try_bug(&bugs[i]);
+            try_bug(&bugs[i], strategy);
         if (process < 0)
             return false;
         bugs[i].process = process;
@@ -192,7 +193,8 @@ static enum suite_result report(const struct bug *bugs, size_t count, const char
     return as_meant == count ? SUITE_PASSED : SUITE_FAILED;
 }
 
-enum suite_result sweep_bugs(const struct workload *const *workloads, unsigned jobs,
+enum suite_result sweep_bugs(const struct workload *const *workloads,
+                             const struct strategy *strategy, unsigned jobs,
                              const char *json)
 {
     size_t size = BUGS_MAX * sizeof(struct bug);
@@ -204,7 +206,7 @@ enum suite_result sweep_bugs(const struct workload *const *workloads, unsigned j
         return SUITE_NOT_TESTED;
     }
     size_t count = list_bugs(workloads, bugs);
-    bool tried = try_all(bugs, count, jobs > 0 ? jobs : 2);
+    bool tried = try_all(bugs, count, strategy, jobs > 0 ? jobs : 2);
     enum suite_result result = tried ? report(bugs, count, json) : SUITE_NOT_TESTED;
 
     if (!tried)

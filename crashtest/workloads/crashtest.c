@@ -43,7 +43,7 @@ static void print_help(void)
     puts(
         "Usage: crashtest WORKLOAD [OPTION ...]\n"
         "       crashtest list [WORKLOAD]\n"
-        "       crashtest self-test [--jobs N] [--json FILE]\n\n"
+        "       crashtest self-test [--strategy NAME] [--jobs N] [--json FILE]\n\n"
         "Loses power at every point of what a workload does, in every way, and checks "
         "what\nis recovered. Exits with 0 if all is right, 1 if not, 2 if it cannot be "
         "tested.\n"
@@ -229,6 +229,17 @@ static int run(struct options *options, const char *name)
     return (int)sweep_explore(&options->sweep);
 }
 
+/* Eagerly, if nothing else is asked for. */
+static int test_tester(const struct options *options)
+{
+    const struct strategy *strategy = options->sweep.suite.explore.strategy;
+
+    if (strategy == &strategies[0])
+        strategy = strategy_find("eager");
+    return (int)sweep_bugs(workloads, strategy, options->sweep.jobs,
+                           options->sweep.json);
+}
+
 int main(int argc, char **argv)
 {
     static struct options options;
@@ -247,6 +258,6 @@ int main(int argc, char **argv)
     if (strcmp(command, "list") == 0)
         return list(name);
     if (strcmp(command, "self-test") == 0)
-        return (int)sweep_bugs(workloads, options.sweep.jobs, options.sweep.json);
+        return test_tester(&options);
     return run(&options, command);
 }

@@ -26,7 +26,8 @@ enum suite_result sweep_replay(const struct sweep *sweep, const char *id);
  * Tries every bug of `workloads`, which ends with NULL, and prints those that are not
  * found, or not by the oracle that should. A crash or a hang is found, too.
  */
-enum suite_result sweep_bugs(const struct workload *const *workloads, unsigned jobs,
+enum suite_result sweep_bugs(const struct workload *const *workloads,
+                             const struct strategy *strategy, unsigned jobs,
                              const char *json);
 
 #endif

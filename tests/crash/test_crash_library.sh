@@ -32,7 +32,8 @@ done
 
 case $2 in
 one)
-    explore_power_failures --length 1
+    # Lazily and eagerly alike, wherever all states can be tried.
+    explore_power_failures --length 1 --strategy both
     if [ "$long" = ON ]; then
         explore --length 1 --nested 8
     else
@@ -43,6 +44,7 @@ rows)
     explore_power_failures --length 2 --setting small-log
     if [ "$long" = ON ]; then
         explore --length 2 --setting small-log --nested 1
+        explore_power_failures --length 2 --setting small-log --strategy both
         explore_power_failures --length 3 --setting small-log
     fi
     ;;

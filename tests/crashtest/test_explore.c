@@ -569,6 +569,27 @@ static void lazy_finds_out_what_is_looked_at_in_secret(void **state)
     watch_end(watch);
 }
 
+static void a_strategy_that_overlooks_states_is_found_out(void **state)
+{
+    struct watch *watch = watch_begin();
+    struct place place = {0};
+    struct verdict verdict;
+
+    (void)state;
+    watch->subject.judge = look; /* and tells nobody */
+    watch->subject.set_watch = set_watch;
+    watch->wrong = 1u << 2;
+    add_store(watch, 2, 1);
+    add_store(watch, 0, 1);
+    add_event(watch, TRACE_FLUSH, 0);
+    add_event(watch, TRACE_FENCE, 0);
+    explore(watch, "both", 4096, &place, &verdict);
+    assert_int_equal(verdict.kind, VERDICT_CANNOT_SAY);
+    assert_non_null(strstr(verdict.message, "lazy exploration comes to 1 verdicts"));
+    place_finish(&place);
+    watch_end(watch);
+}
+
 static void the_image_is_as_it_was_afterwards(void **state)
 {
     static const uint8_t zeros[SIZE];
@@ -730,6 +751,7 @@ int main(void)
         cmocka_unit_test(a_long_checksum_takes_few_recoveries),
         cmocka_unit_test(lazy_does_not_try_what_nobody_looks_at),
         cmocka_unit_test(lazy_finds_out_what_is_looked_at_in_secret),
+        cmocka_unit_test(a_strategy_that_overlooks_states_is_found_out),
         cmocka_unit_test(the_image_is_as_it_was_afterwards),
         cmocka_unit_test(saved_caches_show_one_state_per_store),
         cmocka_unit_test(over_budget_the_extremes_are_shown_and_it_is_not_called_exact),

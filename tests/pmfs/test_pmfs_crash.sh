@@ -23,6 +23,7 @@ trap 'rm -f "$report"' EXIT
 if [ "${MINL2R_TEST_LONG:-OFF}" = ON ]; then
     explore_exactly --setting ace --length 2 --nested 8
     explore_exactly --setting extra --nested 8
+    explore_exactly --setting extra --nested 8 --strategy both
     explore --setting lanes --nested 8
     explore --setting metadata --long --no-kill --nested 0
     explore --random 4096 --nested 4
@@ -30,6 +31,8 @@ if [ "${MINL2R_TEST_LONG:-OFF}" = ON ]; then
 fi
 
 explore_exactly --setting ace --length 1 --nested 4
+# Lazily and eagerly alike, wherever all states can be tried.
+explore_exactly --setting ace --length 1 --no-kill --nested 0 --strategy both
 explore_exactly --setting extra --no-kill --nested 0
 explore --setting extra --operation write-long --no-kill --nested 0
 explore --setting lanes --no-kill --nested 0 --operation creat-foo --operation unlink-foo \
