@@ -5,6 +5,8 @@
 #
 #   bench/update-docs.sh [--check] [BIN_DIRECTORY]
 #
+# The report, docs/report, is made anew, too: bench-report --check is its test.
+#
 # What the run said of its machine, if docs/bench/NAME.txt has it, goes before the tables.
 #
 # --check changes nothing and fails if the document shows something else, or results that
@@ -62,6 +64,10 @@ done
 
 if ! $check; then
     cp "$work/document" "$docs/BENCHMARKS.md"
+    "$bin/bench-report" || {
+        echo "docs/report is not made anew: ./dev bench report installs what that needs" >&2
+        exit 1
+    }
     exit
 fi
 diff -u "$docs/BENCHMARKS.md" "$work/document"
