@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 
 #include "pmfs-proto/fuse/channel.h"
-#include "pmfs-proto/fuse/daemon.h"
+#include "pmfs-proto/fuse/loop.h"
 #include "pmfs-proto/fuse/ops.h"
 
 enum { FILE_INO = 2, FIRST_MADE_INO = 3 };
@@ -181,7 +181,6 @@ static struct fuse_session *make_session(struct mount_state *state)
 
 int empty_serve(const char *mountpoint, uint64_t *asked)
 {
-    const struct daemon_options as_pmfs = {0};
     struct mount_state state = {0};
     struct fuse_session *session = make_session(&state);
     int error = -EIO;
@@ -193,7 +192,7 @@ int empty_serve(const char *mountpoint, uint64_t *asked)
         fuse_session_mount(session, mountpoint) == 0) {
         error = channel_open(session);
         if (error == 0)
-            error = daemon_loop(session, &as_pmfs);
+            error = loop_run(session, false);
         fuse_session_unmount(session);
     }
     fuse_remove_signal_handlers(session);

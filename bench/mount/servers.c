@@ -62,16 +62,13 @@ static _Noreturn void run_server(enum system system, pid_t parent)
     _exit(getppid() == parent && serve(system) == 0 ? 0 : 1);
 }
 
-static int await_mount(enum system system)
+static int await_mount(enum system system, dev_t below)
 {
     const struct timespec millisecond = {.tv_nsec = 1000000};
-    const char *mountpoint = mountpoints[system];
-    struct stat before, now;
-    int rc = stat(mountpoint, &before);
+    struct stat now;
 
-    while (rc == 0 && waitpid(pids[system], NULL, WNOHANG) == 0) {
-        rc = stat(mountpoint, &now);
-        if (rc == 0 && now.st_dev != before.st_dev)
+    while (waitpid(pids[system], NULL, WNOHANG) == 0) {
+        if (stat(mountpoints[system], &now) == 0 && now.st_dev != below)
             return 0;
         nanosleep(&millisecond, NULL);
     }
@@ -84,11 +81,12 @@ static int start(enum system system)
 {
     pid_t parent = getpid();
     const char *path = scratch_path(names[system]);
+    struct stat below;
 
     if (!path)
         return -ENOMEM;
     snprintf(mountpoints[system], PATH_MAX, "%s", path);
-    if (mkdir(path, 0700) < 0)
+    if (mkdir(path, 0700) < 0 || stat(path, &below) < 0)
         return -errno;
     pid_t pid = fork();
     if (pid < 0)
@@ -96,7 +94,7 @@ static int start(enum system system)
     if (pid == 0)
         run_server(system, parent);
     pids[system] = pid;
-    return await_mount(system);
+    return await_mount(system, below.st_dev);
 }
 
 int servers_start(uint64_t pool_size)

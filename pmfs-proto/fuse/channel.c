@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmfs-proto/fuse/channel.h"
 
+#include <fcntl.h>
 #include <linux/fuse.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "pmfs-proto/fuse/ops.h"
+
+static _Thread_local int own_fd; /* 0: none */
 
 /* What libfuse sends: a header, then the answer. */
 static void add_flags(const struct iovec *pieces, int count)
@@ -34,13 +38,13 @@ static ssize_t send_answer(int fd, struct iovec *pieces, int count, void *userda
         add_flags(pieces, count);
         __atomic_store_n(&state->answered, true, __ATOMIC_RELAXED);
     }
-    return writev(fd, pieces, count);
+    return writev(own_fd ? own_fd : fd, pieces, count);
 }
 
 static ssize_t receive(int fd, void *buffer, size_t size, void *userdata)
 {
     (void)userdata;
-    return read(fd, buffer, size);
+    return read(own_fd ? own_fd : fd, buffer, size);
 }
 
 int channel_open(struct fuse_session *session)
@@ -48,4 +52,24 @@ int channel_open(struct fuse_session *session)
     static const struct fuse_custom_io io = {.writev = send_answer, .read = receive};
 
     return fuse_session_custom_io(session, &io, fuse_session_fd(session));
+}
+
+void channel_open_own(struct fuse_session *session)
+{
+    uint32_t session_fd = (uint32_t)fuse_session_fd(session);
+    int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+    if (fd <= 0)
+        return;
+    if (ioctl(fd, FUSE_DEV_IOC_CLONE, &session_fd) < 0)
+        close(fd);
+    else
+        own_fd = fd;
+}
+
+void channel_close_own(void)
+{
+    if (own_fd)
+        close(own_fd);
+    own_fd = 0;
 }

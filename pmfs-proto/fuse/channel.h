@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* channel.h - what is to be agreed with the kernel, and libfuse 3.14 has no name for. */
+/* channel.h - what libfuse 3.14 has no name for: a word to be agreed with the kernel, and
+ * a descriptor for each thread that reads requests. */
 #ifndef PMFS_FUSE_CHANNEL_H
 #define PMFS_FUSE_CHANNEL_H
 
@@ -12,5 +13,14 @@
  * "security.capability" before each write.
  */
 int channel_open(struct fuse_session *session);
+
+/*
+ * Gives this thread a descriptor of its own: what it has read there it answers there, and
+ * the kernel has a list of requests for each. Where that fails, it uses the session's.
+ */
+void channel_open_own(struct fuse_session *session);
+
+/* Before the thread ends. */
+void channel_close_own(void);
 
 #endif

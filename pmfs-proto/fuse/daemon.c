@@ -16,9 +16,8 @@
 
 #include "libminl2r/tools/console.h"
 #include "pmfs-proto/fuse/channel.h"
+#include "pmfs-proto/fuse/loop.h"
 #include "pmfs-proto/fuse/ops.h"
-
-#define THREAD_COUNT_MAX 10
 
 /* ---- Messages ---------------------------------------------------------------- */
 
@@ -127,22 +126,10 @@ static int write_pid_file(const char *path)
 
 /* ---- Serving ----------------------------------------------------------------- */
 
-int daemon_loop(struct fuse_session *session, const struct daemon_options *options)
+static int loop(struct fuse_session *session, const struct daemon_options *options)
 {
-    struct fuse_loop_config *config;
-    int result;
-
-    if (options->single_thread)
-        return fuse_session_loop(session);
-    config = fuse_loop_cfg_create();
-    if (config == NULL)
-        return -ENOMEM;
-    fuse_loop_cfg_set_clone_fd(config, !options->shared_fd);
-    fuse_loop_cfg_set_max_threads(config, THREAD_COUNT_MAX);
-    fuse_loop_cfg_set_idle_threads(config, THREAD_COUNT_MAX);
-    result = fuse_session_loop_mt(session, config);
-    fuse_loop_cfg_destroy(config);
-    return result;
+    return options->single_thread ? fuse_session_loop(session)
+                                  : loop_run(session, options->shared_fd);
 }
 
 /* Leaves the terminal, then tells the parent, who holds the other end, that all is
@@ -175,7 +162,7 @@ static int serve_mounted(struct fuse_session *session,
     if (ready_fd >= 0)
         error = go_to_background(ready_fd);
     if (error == 0)
-        error = daemon_loop(session, options);
+        error = loop(session, options);
     if (options->pid_file)
         unlink(options->pid_file);
     /* A positive result is the signal that ended the loop. */

@@ -29,12 +29,4 @@ struct daemon_options {
  */
 int daemon_mount(const struct daemon_options *options);
 
-struct fuse_session;
-
-/*
- * Answers the requests of a mounted session, by as many threads as the options say, until
- * it is unmounted or a signal ends it: then the result is positive.
- */
-int daemon_loop(struct fuse_session *session, const struct daemon_options *options);
-
 #endif
