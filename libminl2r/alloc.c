@@ -434,31 +434,47 @@ void alloc_unmark_leaving(struct minl2r_pool *pool, struct block_run run)
     spin_unlock(&pool->alloc->lock);
 }
 
-void alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
-                   struct block_run run)
+typedef void change_word_fn(struct pm_phase *phase, const uint64_t *word,
+                            uint64_t bits);
+
+static void clear_bits(struct pm_phase *phase, const uint64_t *word, uint64_t bits)
+{
+    pm_and64(phase, word, ~bits);
+}
+
+/* Most runs are of one block. */
+static inline void change_media(struct minl2r_pool *pool, struct pm_phase *phase,
+                                struct block_run run, change_word_fn *change)
 {
     struct run_cursor cursor = run_begin(pool, run);
     struct run_piece piece;
 
-    while (run_next(&cursor, &piece))
-        pm_or64(phase, media_word(pool, piece), piece.mask);
+    if (run.count == 1)
+        change(phase, pool_bitmap_word(pool, cursor.index),
+               (uint64_t)1 << cursor.index % 64);
+    else
+        while (run_next(&cursor, &piece))
+            change(phase, media_word(pool, piece), piece.mask);
+}
+
+void alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
+                   struct block_run run)
+{
+    change_media(pool, phase, run, pm_or64);
 }
 
 void alloc_unpublish(struct minl2r_pool *pool, struct pm_phase *phase,
                      struct block_run run)
 {
-    struct run_cursor cursor = run_begin(pool, run);
-    struct run_piece piece;
-
-    while (run_next(&cursor, &piece))
-        pm_and64(phase, media_word(pool, piece), ~piece.mask);
+    change_media(pool, phase, run, clear_bits);
 }
 
 void alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase, struct block_run run)
 {
     uint64_t first = block_index(&pool->geo, run.offset);
     const uint64_t *from = pool_bitmap_word(pool, first);
-    const uint64_t *last = pool_bitmap_word(pool, first + run.count - 1);
+    const uint64_t *last =
+        run.count == 1 ? from : pool_bitmap_word(pool, first + run.count - 1);
 
     pm_flush(phase, from, (size_t)(last - from + 1) * sizeof(*from));
 }

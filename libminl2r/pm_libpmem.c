@@ -286,13 +286,6 @@ static uintptr_t line_of(const void *ptr)
     return (uintptr_t)ptr & ~(uintptr_t)(PM_LINE - 1);
 }
 
-static uint64_t count_lines(const void *ptr, size_t size)
-{
-    const uint8_t *bytes = ptr;
-
-    return size > 0 ? (line_of(bytes + size - 1) - line_of(bytes)) / PM_LINE + 1 : 0;
-}
-
 static bool flushes_lines(const struct pm_phase *phase)
 {
     return phase->pm->medium == MINL2R_DAX || phase->pm->medium == MINL2R_EMULATED;
@@ -368,15 +361,37 @@ void pm_max64(struct pm_phase *phase, const uint64_t *word, uint64_t value)
 
 /* Every processor of x86-64 has what whole lines need; elsewhere libpmem knows. */
 #ifdef __x86_64__
-static void stream_lines(uint8_t *dst, const uint8_t *src, size_t count)
+static void stream_lines_sse(uint8_t *dst, const uint8_t *src, size_t count)
 {
     for (; count > 0; count--, dst += PM_LINE, src += PM_LINE)
-        for (size_t i = 0; i < PM_LINE; i += sizeof(__m128i)) {
-            __m128i piece;
+        for (size_t i = 0; i < PM_LINE; i += sizeof(__m128i))
+            _mm_stream_si128(
+                (__m128i *)(void *)(dst + i),
+                _mm_loadu_si128((const __m128i_u *)(const void *)(src + i)));
+}
 
-            memcpy(&piece, src + i, sizeof(piece));
-            _mm_stream_si128((__m128i *)(void *)(dst + i), piece);
-        }
+/*
+ * Half as many stores: what is done next begins while twice as many bytes are still on
+ * their way.
+ */
+__attribute__((target("avx"))) static void
+stream_lines_avx(uint8_t *dst, const uint8_t *src, size_t count)
+{
+    for (; count > 0; count--, dst += PM_LINE, src += PM_LINE) {
+        __m256i low = _mm256_loadu_si256((const __m256i_u *)(const void *)src);
+        __m256i high = _mm256_loadu_si256((const __m256i_u *)(const void *)(src + 32));
+
+        _mm256_stream_si256((__m256i *)(void *)dst, low);
+        _mm256_stream_si256((__m256i *)(void *)(dst + 32), high);
+    }
+}
+
+static void stream_lines(uint8_t *dst, const uint8_t *src, size_t count)
+{
+    if (__builtin_cpu_supports("avx"))
+        stream_lines_avx(dst, src, count);
+    else
+        stream_lines_sse(dst, src, count);
 }
 
 /* `dst` and `size` are multiples of 4. Aligned words arrive whole. */
@@ -514,15 +529,15 @@ void pm_flush(struct pm_phase *phase, const void *ptr, size_t size)
         return;
 
     uintptr_t line = line_of(ptr);
-    uintptr_t end = line + count_lines(ptr, size) * PM_LINE;
+    uintptr_t last = line_of((const uint8_t *)ptr + size - 1);
 
     if (line == phase->last_line)
         line += PM_LINE;
-    if (line == end)
+    if (line > last)
         return;
-    pmem_deep_flush((const void *)line, end - line);
-    phase->stats->lines_flushed += (end - line) / PM_LINE;
-    phase->last_line = end - PM_LINE;
+    pmem_deep_flush((const void *)line, last - line + PM_LINE);
+    phase->stats->lines_flushed += (last - line) / PM_LINE + 1;
+    phase->last_line = last;
 }
 
 /* One msync over the pages of the phase. Never below the mapping, which starts a page.

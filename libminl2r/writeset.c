@@ -168,6 +168,9 @@ static int reserve_blocks(struct writeset *ws, uint64_t count, uint64_t spare,
 
 /* ---- Log space ------------------------------------------------------------------- */
 
+/* A swap's record, or two of blocks. */
+#define LOG_SWAP_SIZE_MAX (2 * sizeof(struct pm_record) + sizeof(struct pm_swap))
+
 static int add_segment(struct writeset *ws, uint64_t missing)
 {
     const struct geometry *geo = &ws->pool->geo;
@@ -291,11 +294,8 @@ static int table_grow(struct writeset *ws)
 
 static void init_block_write(struct block_write *write, uint64_t key, uint64_t block)
 {
-    memset(write, 0, offsetof(struct block_write, inline_extents));
-    write->key = key;
-    write->block = block;
+    *write = (struct block_write){.key = key, .block = block, .extent_capacity = 2};
     write->extents = write->inline_extents;
-    write->extent_capacity = 2;
 }
 
 /* Enters `write` into the list, and into the table at index `i`. */
@@ -1055,22 +1055,32 @@ static int get_holder(struct writeset *ws, uint64_t slot, struct block_write **h
     return pin_block(ws, *holder);
 }
 
-/*
- * Whole blocks skip DRAM: they are streamed at once, if a lane can be had at once.
- * Taking one in commit, while they are in flight, would wait for them: see pm.h.
- */
-static bool stream_whole_block(struct writeset *ws, struct block_write *write,
-                               const void *src)
+/* Taking a lane in commit, while blocks are in flight, would wait for them: see pm.h. */
+static bool take_lane_early(struct writeset *ws)
 {
     if (!*ws->lane)
         *ws->lane = lane_try(ws->pool);
-    if (!*ws->lane)
-        return false;
+    return *ws->lane;
+}
+
+/* The whole content of `write`, past DRAM. */
+static void stream_block(struct writeset *ws, struct block_write *write,
+                         const void *src)
+{
     pm_store_nt(ws->phase, pool_at(ws->pool, write->fresh), src,
                 ws->pool->geo.block_size);
     write->streamed = true;
     write->extent_count = 0;
     write->covered = ws->pool->geo.block_size;
+}
+
+/* Whole blocks are streamed at once, if a lane can be had at once. */
+static bool stream_whole_block(struct writeset *ws, struct block_write *write,
+                               const void *src)
+{
+    if (!take_lane_early(ws))
+        return false;
+    stream_block(ws, write, src);
     return true;
 }
 
@@ -1153,7 +1163,7 @@ static int attach_slot(struct writeset *ws, uint64_t slot, uint64_t value,
     if (write->slot)
         return error_set(EUCLEAN, "slots at offsets %llu and %llu name the same block",
                          (unsigned long long)write->slot, (unsigned long long)slot);
-    result = reserve_log(ws, sizeof(struct pm_record) * 2 + sizeof(struct pm_swap), 0);
+    result = reserve_log(ws, LOG_SWAP_SIZE_MAX, 0);
     if (result < 0)
         return result;
     write->slot = slot;
@@ -1200,6 +1210,64 @@ static int write_slot(struct writeset *ws, uint64_t slot, uint64_t value,
     return result;
 }
 
+/* Links two new entries: of the block at `value`, and of the one that holds its slot,
+ * unless there is one. */
+static struct block_write *link_swap(struct writeset *ws, struct block_write *writes,
+                                     struct block_write *holder, uint64_t holder_block,
+                                     uint64_t slot, uint64_t value)
+{
+    struct block_write *write = &writes[0];
+
+    if (!holder) {
+        holder = &writes[1];
+        init_block_write(holder, holder_block, holder_block);
+        link_block_write(ws, holder, table_find(ws, holder_block));
+    }
+    init_block_write(write, value, value);
+    link_block_write(ws, write, table_find(ws, value));
+    write->slot = slot;
+    write->next_slot = holder->slots;
+    holder->slots = write;
+    return write;
+}
+
+/*
+ * The common case in a fraction of the instructions: the whole of a block that has not
+ * been written yet, with everything at hand. False, having changed nothing that
+ * matters, for any other.
+ */
+static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t value,
+                             const void *src)
+{
+    const struct geometry *geo = &ws->pool->geo;
+    uint64_t holder_block = block_start(geo, slot);
+    uint64_t fresh;
+
+    if (ws->edits || ws->frees.count > 0 || value == holder_block ||
+        geo->pointer_threshold > geo->block_size || !is_blocks(geo, value, 1) ||
+        !is_allocated(ws, value) || !is_allocated(ws, holder_block) ||
+        ws->block_count + 2 > ws->table_size / 2 ||
+        !log_has_plenty(ws, LOG_SWAP_SIZE_MAX))
+        return false;
+    struct block_write *holder = ws->table[table_find(ws, holder_block)];
+
+    if ((holder && (holder->fresh || holder->extent_count > 0)) ||
+        ws->table[table_find(ws, value)])
+        return false;
+    struct block_write *writes = arena_try(&ws->arena, 2 * sizeof(*writes));
+
+    if (!writes || !take_lane_early(ws) || alloc_reserve(ws->pool, 1, 0, &fresh) < 0)
+        return false;
+    struct block_write *write =
+        link_swap(ws, writes, holder, holder_block, slot, value);
+
+    ws->log_queued += LOG_SWAP_SIZE_MAX;
+    ws->fresh_count++;
+    write->fresh = fresh;
+    stream_block(ws, write, src);
+    return true;
+}
+
 int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
                          const void *src, uint32_t size)
 {
@@ -1212,6 +1280,8 @@ int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
         return error_set(EINVAL, "[%u, +%u) is past the end of a block", offset, size);
     uint64_t value = pm_load64(pool_at(ws->pool, slot));
 
+    if (size == ws->pool->geo.block_size && swap_whole_block(ws, slot, value, src))
+        return 0;
     if (value != 0 && !names_block(ws, value))
         return error_set(EUCLEAN,
                          "the slot at offset %llu names no allocated block: %llu",
