@@ -280,7 +280,8 @@ enum pmfs_set {
  * call returns or, if they cannot be, before the next change or by the next mount.
  *
  * Cost:    one fence where one word decides (mode or owner alone; size, when no block
- *          is freed: two if it grows inside a block); else three.
+ *          is freed: two if it grows inside a block); else two, or three where blocks are
+ *          freed.
  * Crash:   where one word decides, the change time may be newer than the rest, never
  *          older.
  * Errors:  -EISDIR, -EINVAL (size of what is no file; mask), -EFBIG, -ESTALE.
@@ -295,7 +296,7 @@ int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
  * permissions; a type of 0 is a regular file. `attr` is what was made. In a directory
  * with a default ACL it inherits that.
  *
- * Cost:    three fences.
+ * Cost:    two fences, mostly; three where the directory's or the inode file's map grows.
  * Errors:  -EEXIST, -ENOENT (`parent` was removed), -ENOTDIR, -ENAMETOOLONG, -EINVAL
  *          (type, name), -ENOSPC, -EMLINK, -ESTALE.
  */
@@ -323,7 +324,7 @@ int pmfs_readlink(struct pmfs *fs, uint64_t ino, char *target, size_t size);
 /*
  * Gives `ino` the further name `name` in `parent`.
  *
- * Cost:    three fences.
+ * Cost:    as pmfs_mknod().
  * Errors:  as pmfs_mknod(); -EPERM (a directory), -EMLINK, -ENOENT (lost its last
  *          name).
  */
@@ -334,7 +335,8 @@ int pmfs_link(struct pmfs *fs, uint64_t ino, uint64_t parent, const char *name,
  * Removes a name; with the last one the inode goes, as soon as nobody has it open or
  * looked up. Works on a full filesystem.
  *
- * Cost:    three fences; what is larger than 512 blocks takes three for each 512.
+ * Cost:    two fences; with the inode its blocks go in further transactions of three
+ *          fences, for each 512 blocks or fewer.
  * Errors:  -ENOENT, -ENOTDIR, -EISDIR, -ESTALE.
  */
 int pmfs_unlink(struct pmfs *fs, uint64_t parent, const char *name);
@@ -351,7 +353,7 @@ enum pmfs_rename_flags {
  * Moves a name. What had the new name before is replaced, and no moment shows
  * neither.
  *
- * Cost:    three fences.
+ * Cost:    as pmfs_mknod().
  * Errors:  -ENOENT, -ENOTDIR, -EISDIR, -ENOTEMPTY, -EEXIST, -EINVAL (a directory into
  *          itself; flags), -EMLINK, -ENOSPC (the new directory must grow and cannot),
  *          -ESTALE.
@@ -398,8 +400,9 @@ enum pmfs_write_flags {
  * all or nothing. So a full filesystem can be overwritten.
  *
  * Cost:    two fences for blocks overwritten by half or more, holes filled, new blocks
- *          at the end, and bytes past the end inside the last block; three for less of
- *          a block, and where the block map grows (once in 512 blocks).
+ *          at the end, bytes past the end inside the last block, and up to 1000 bytes of
+ *          other blocks; three for more of those, and where the block map grows (once
+ *          in 512 blocks).
  * Crash:   all or nothing; in the last cheap case the times may be newer than the content.
  * Errors:  -EISDIR, -EINVAL (no regular file), -EFBIG, -ENOSPC, -ESTALE.
  */

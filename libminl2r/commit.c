@@ -57,9 +57,6 @@
 #include "libminl2r/slot_commit.h"
 #include "libminl2r/thread.h"
 
-/* From this size on, fresh bytes go past the cache. */
-#define STREAM_SIZE_MIN 256
-
 /* ---- Transactions: objects and their cache --------------------------------------- */
 
 static void tx_destroy(struct minl2r_tx *tx)
@@ -340,12 +337,6 @@ static void release_aborted(struct minl2r_tx *tx)
 
 /* ---- queued -> logged ------------------------------------------------------------ */
 
-/* Small odd sizes would be flushed one by one. */
-static bool streams_well(const struct extent *e)
-{
-    return ((e->start | e->end) & 3) == 0 || e->end - e->start >= STREAM_SIZE_MIN;
-}
-
 /*
  * Logs what changes in place, neighbours in one record. What is unchanged between two
  * neighbours is logged too: no more records than log_growth() reckoned with.
@@ -366,7 +357,7 @@ static void log_extents(struct log_writer *writer, struct block_write *write,
 
         e->unchanged = commit_has_bytes(pool_at(writer->pool, write->block + e->start),
                                         e->bytes, e->end - e->start);
-        past_cache &= e->bytes && !e->unchanged && streams_well(e);
+        past_cache &= e->bytes && !e->unchanged && commit_streams_well(e);
         if (e->start != neighbour && start < end) {
             log_append_undo(writer, write->block + start, end - start);
             start = end;
@@ -449,7 +440,7 @@ static void store_fresh_bytes(struct minl2r_tx *tx, const struct fresh_write *fr
 {
     const void *dst = pool_at(tx->pool, fresh->offset);
 
-    if (fresh->size >= STREAM_SIZE_MIN) {
+    if (fresh->size >= COMMIT_STREAM_SIZE_MIN) {
         pm_store_nt(&tx->phase, dst, fresh->bytes, fresh->size);
         return;
     }
@@ -490,11 +481,10 @@ void commit_store_fresh(struct minl2r_tx *tx)
 }
 
 /*
- * Old bytes of many blocks come from memory all at once rather than one by one. (A
- * prefetch that misses the TLB holds up what follows it, so it is not done as the
- * writes are queued.)
+ * A prefetch that misses the TLB holds up what follows it, so it is not done as the
+ * writes are queued.
  */
-static void prefetch_in_place(const struct minl2r_tx *tx)
+void commit_prefetch_in_place(const struct minl2r_tx *tx)
 {
     for (const struct block_write *w = tx->writes.first; w; w = w->next)
         if (!w->fresh && w->extent_count > 0)
@@ -503,7 +493,7 @@ static void prefetch_in_place(const struct minl2r_tx *tx)
 
 static int log_and_store_fresh(struct minl2r_tx *tx)
 {
-    prefetch_in_place(tx);
+    commit_prefetch_in_place(tx);
     settle_others(tx);
     int result = log_changes(tx);
 
@@ -758,16 +748,16 @@ static int commit_changes(struct minl2r_tx *tx)
     if (!tx->lane)
         tx->lane = lane_wait_commit(tx->pool);
     const struct block_write *word = find_lone_word(tx);
+    struct slot_plan plan;
     /* A lane whose generation failed half-way must not begin it again. */
     int result = pool_usable(tx->pool);
 
     if (result == 0 && tx->writes.fresh_first && live_possible(tx->pool))
         result = settle_owners_of_fresh(tx, word);
     if (result == 0)
-        result = word ? commit_word(tx, word)
-                 : slot_commit_is_possible(tx) && slot_commit_fits(tx)
-                     ? slot_commit(tx)
-                     : commit_logged(tx);
+        result = word                          ? commit_word(tx, word)
+                 : slot_commit_plan(tx, &plan) ? slot_commit(tx, &plan)
+                                               : commit_logged(tx);
     if (result == 0)
         count_commit(tx);
     return result;
@@ -778,7 +768,8 @@ int tx_commit(struct minl2r_tx *tx)
     int result = 0;
 
     tx->phase.last_line = 0; /* the caller may have stored to that line since */
-    writeset_fold_edits(&tx->writes);
+    if (tx->writes.edits)
+        writeset_fold_edits(&tx->writes);
     if (!writeset_is_empty(&tx->writes))
         result = commit_changes(tx);
     if (result == 0)

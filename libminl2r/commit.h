@@ -57,6 +57,19 @@ static inline bool commit_has_bytes(const uint8_t *old, const uint8_t *bytes,
     return old[0] == bytes[0] && memcmp(old, bytes, size) == 0;
 }
 
+/* From this size on, bytes go past the cache, whatever their alignment. */
+#define COMMIT_STREAM_SIZE_MIN 256
+
+/* Can they be streamed? Small odd sizes would be flushed one by one. */
+static inline bool commit_streams_well(const struct extent *e)
+{
+    return ((e->start | e->end) & 3) == 0 ||
+           e->end - e->start >= COMMIT_STREAM_SIZE_MIN;
+}
+
+/* Old bytes of many blocks come from memory all at once rather than one by one. */
+void commit_prefetch_in_place(const struct minl2r_tx *tx);
+
 void commit_store_fresh(struct minl2r_tx *tx);
 int commit_store_in_place(struct minl2r_tx *tx); /* and waits for that */
 int commit_order(struct minl2r_tx *tx);

@@ -19,6 +19,31 @@ struct interval {
     uint64_t low, high;
 };
 
+static inline struct interval interval_join(struct interval a, struct interval b)
+{
+    if (a.low == a.high)
+        return b;
+    return (struct interval){a.low < b.low ? a.low : b.low,
+                             a.high > b.high ? a.high : b.high};
+}
+
+/* What a generation changed in place. The last range holds all that are too many. */
+#define OWNED_MAX 8
+struct owned {
+    uint32_t count;
+    struct interval ranges[OWNED_MAX];
+};
+
+static inline void owned_add(struct owned *owned, struct interval range)
+{
+    struct interval *last = &owned->ranges[OWNED_MAX - 1];
+
+    if (owned->count < OWNED_MAX)
+        owned->ranges[owned->count++] = range;
+    else
+        *last = interval_join(*last, range);
+}
+
 /*
  * The DRAM twin of a struct pm_lane. All fields but `busy` belong to who holds the
  * lane; that of live.h others read, too, each in lines of its own.
@@ -33,7 +58,7 @@ struct lane {
     _Alignas(128) uint64_t live; /* of live.h; atomic, as all that follows */
     struct interval slots;
 
-    _Alignas(128) struct interval bytes; /* seldom changes */
+    _Alignas(128) struct owned bytes;
     struct lane *next_live;
     bool has_been_live;
 } __attribute__((aligned(128)));

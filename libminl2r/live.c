@@ -24,13 +24,23 @@ static struct lane *first_lane(const struct minl2r_pool *pool)
 }
 
 /*
- * The lane's holder changes this at the end of its next slot commit. Who sees a part of
+ * The lane's holder changes what it owns at the end of its next slot commit. Who sees a part of
  * that already need not see the rest: the generation before is not live then.
  */
 static bool overlaps(const struct interval *owned, struct interval range)
 {
     return __atomic_load_n(&owned->low, __ATOMIC_RELAXED) < range.high &&
            range.low < __atomic_load_n(&owned->high, __ATOMIC_RELAXED);
+}
+
+static bool overlaps_any(const struct owned *owned, struct interval range)
+{
+    uint32_t count = __atomic_load_n(&owned->count, __ATOMIC_RELAXED);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (overlaps(&owned->ranges[i], range))
+            return true;
+    return false;
 }
 
 /* Flushes it whoever raised it: that one's fence may not have come yet. */
@@ -69,7 +79,7 @@ void live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
                        struct settling *settling)
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
-        if (lane != own && overlaps(&lane->bytes, range))
+        if (lane != own && overlaps_any(&lane->bytes, range))
             settle(pool, lane, phase, settling);
 }
 
@@ -79,7 +89,7 @@ void live_settle_word(const struct minl2r_pool *pool, const struct lane *own,
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
         if (lane != own &&
-            (overlaps(&lane->bytes, range) || overlaps(&lane->slots, range)))
+            (overlaps_any(&lane->bytes, range) || overlaps(&lane->slots, range)))
             settle(pool, lane, phase, settling);
 }
 
@@ -110,7 +120,7 @@ int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
         uint64_t generation = __atomic_load_n(&lane->live, __ATOMIC_ACQUIRE);
 
         if (generation == 0 ||
-            !(overlaps(&lane->bytes, range) || overlaps(&lane->slots, range)))
+            !(overlaps_any(&lane->bytes, range) || overlaps(&lane->slots, range)))
             continue;
         raise_settled(pool, lane, generation, phase);
         if (pm_fence(phase) < 0) /* I3: settled, then the word */
@@ -149,6 +159,14 @@ static void store_interval(struct interval *to, struct interval value)
         __atomic_store_n(&to->high, value.high, __ATOMIC_RELAXED);
 }
 
+static void store_owned(struct owned *to, const struct owned *from)
+{
+    for (uint32_t i = 0; i < from->count; i++)
+        store_interval(&to->ranges[i], from->ranges[i]);
+    if (to->count != from->count)
+        __atomic_store_n(&to->count, from->count, __ATOMIC_RELAXED);
+}
+
 static void link_lane(struct minl2r_pool *pool, struct lane *lane)
 {
     lane->has_been_live = true;
@@ -159,10 +177,10 @@ static void link_lane(struct minl2r_pool *pool, struct lane *lane)
 }
 
 void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
-                struct interval slots, struct interval bytes)
+                struct interval slots, const struct owned *bytes)
 {
     store_interval(&lane->slots, slots);
-    store_interval(&lane->bytes, bytes);
+    store_owned(&lane->bytes, bytes);
     __atomic_store_n(&lane->live, generation, __ATOMIC_RELEASE);
     if (!lane->has_been_live)
         link_lane(pool, lane);

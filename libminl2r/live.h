@@ -83,7 +83,7 @@ int live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
 
 /* The generation of `lane`, which committed, stays live and owns these. */
 void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
-                struct interval slots, struct interval bytes);
+                struct interval slots, const struct owned *bytes);
 
 /* The lane's holder settled it. */
 static inline void live_leave(struct lane *lane)

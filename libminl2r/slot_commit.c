@@ -5,9 +5,12 @@
 
 #include "libminl2r/live.h"
 
-/* Bytes beside the slots: more of them cost more than the fence that they save. */
-#define BYTES_MAX 256
-#define EXTENTS_MAX 16
+/*
+ * Bytes in place: logging the new ones, too, costs more than the fence that it saves
+ * where they are more. Their records have to fit into one batch.
+ */
+#define BYTES_MAX 1024
+#define CHANGES_SIZE_MAX (PM_BATCH_SIZE_MAX - sizeof(struct pm_batch))
 
 /* Swaps that free a block, of one commit. */
 #define FREED_MAX 256
@@ -17,53 +20,37 @@
 
 /* ---- Which transactions ---------------------------------------------------------- */
 
-/* What a transaction would log and own. */
-struct plan {
-    uint64_t log_size;
-    uint32_t freed_count;
-    const struct block_write *bytes; /* the only block with changed bytes */
-    struct interval slots, byte_range;
-};
-
-static struct interval joined(struct interval a, struct interval b)
-{
-    if (a.low == a.high)
-        return b;
-    return (struct interval){a.low < b.low ? a.low : b.low,
-                             a.high > b.high ? a.high : b.high};
-}
-
-static bool plan_swap(struct plan *plan, const struct block_write *write)
+static bool plan_swap(struct slot_plan *plan, const struct block_write *write)
 {
     struct interval slot = {write->slot, write->slot + sizeof(write->slot)};
 
-    plan->log_size += sizeof(struct pm_record) + sizeof(struct pm_swap);
+    plan->swaps_size += sizeof(struct pm_record) + sizeof(struct pm_swap);
     plan->freed_count += write->block != 0;
-    plan->slots = joined(plan->slots, slot);
+    plan->slots = interval_join(plan->slots, slot);
     return !write->slot_is_own && plan->freed_count <= FREED_MAX;
 }
 
-static bool plan_bytes(struct plan *plan, const struct block_write *write)
+static bool plan_bytes(struct slot_plan *plan, const struct block_write *write)
 {
-    if (plan->bytes || write->covered > BYTES_MAX || write->extent_count > EXTENTS_MAX)
-        return false;
-    plan->bytes = write;
-    for (uint32_t i = 0; i < write->extent_count; i++) {
+    plan->byte_count += write->covered;
+    for (uint32_t i = 0; i < write->extent_count && plan->byte_count <= BYTES_MAX;
+         i++) {
         const struct extent *e = &write->extents[i];
         struct interval range = {write->block + e->start, write->block + e->end};
 
-        plan->log_size += LOG_RECORD_SIZE(2 * LOG_PADDED(e->end - e->start));
-        plan->byte_range = joined(plan->byte_range, range);
+        plan->changes_size += LOG_RECORD_SIZE(2 * LOG_PADDED(e->end - e->start));
+        owned_add(&plan->bytes, range);
     }
-    return true;
+    return plan->byte_count <= BYTES_MAX && plan->changes_size <= CHANGES_SIZE_MAX;
 }
 
-/* False if it does not fit. */
-static bool make_plan(const struct minl2r_tx *tx, struct plan *plan)
+bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan)
 {
     const struct writeset *ws = &tx->writes;
 
-    *plan = (struct plan){0};
+    plan->changes_size = plan->swaps_size = 0;
+    plan->byte_count = plan->freed_count = plan->bytes.count = 0;
+    plan->slots = (struct interval){0};
     if (tx->cursor.index > 0 || ws->allocs.count > 0 || ws->frees.count > 0 ||
         ws->segments.count > 0)
         return false;
@@ -73,14 +60,8 @@ static bool make_plan(const struct minl2r_tx *tx, struct plan *plan)
                 : w->extent_count > 0 && (!tx->pool->prove || !plan_bytes(plan, w)))
             return false;
     }
-    return log_space_needed(plan->log_size) <= log_part_space(tx->pool->geo.log_size);
-}
-
-bool slot_commit_fits(const struct minl2r_tx *tx)
-{
-    struct plan plan;
-
-    return make_plan(tx, &plan);
+    return log_space_needed(plan->changes_size + plan->swaps_size) <=
+           log_part_space(tx->pool->geo.log_size);
 }
 
 /* ---- Commit ---------------------------------------------------------------------- */
@@ -97,30 +78,34 @@ static void keep_up(struct minl2r_tx *tx)
     pm_flush(&tx->phase, settled, sizeof(*settled));
 }
 
-static void settle_owners(struct minl2r_tx *tx, const struct plan *plan)
+static void settle_owners(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
     struct settling *settling = &tx->writes.settling;
 
     live_settle_bytes(tx->pool, tx->lane, plan->slots, &tx->phase, settling);
-    if (plan->bytes)
-        live_settle_word(tx->pool, tx->lane, plan->byte_range, &tx->phase, settling);
+    for (uint32_t i = 0; i < plan->bytes.count; i++)
+        live_settle_word(tx->pool, tx->lane, plan->bytes.ranges[i], &tx->phase,
+                         settling);
 }
 
-/* They are flushed with the bits of the blocks: streaming them gains nothing. */
-static void log_bytes(struct log_writer *writer, struct block_write *write)
+/* Where blocks are swapped, whose bits have to be flushed, streaming gains nothing. */
+static void log_bytes(struct log_writer *writer, struct block_write *write,
+                      bool may_stream)
 {
     static const uint8_t zeros[BYTES_MAX];
+    bool past_cache = may_stream && !write->slots;
 
-    write->past_cache = false;
     for (uint32_t i = 0; i < write->extent_count; i++) {
         struct extent *e = &write->extents[i];
         uint64_t target = write->block + e->start;
         uint32_t size = e->end - e->start;
 
         e->unchanged = commit_has_bytes(pool_at(writer->pool, target), e->bytes, size);
+        past_cache &= e->bytes && !e->unchanged && commit_streams_well(e);
         if (!e->unchanged)
             log_append_change(writer, target, e->bytes ? e->bytes : zeros, size);
     }
+    write->past_cache = past_cache;
 }
 
 static int log_changes(struct minl2r_tx *tx)
@@ -129,7 +114,7 @@ static int log_changes(struct minl2r_tx *tx)
 
     for (struct block_write *w = tx->writes.first; w; w = w->next)
         if (!w->fresh)
-            log_bytes(&writer, w);
+            log_bytes(&writer, w, tx->writes.fresh_count == 0);
     for (const struct block_write *w = tx->writes.first; w; w = w->next)
         if (w->fresh)
             log_append_slot(&writer, w->slot, (struct pm_swap){w->block, w->fresh});
@@ -138,11 +123,13 @@ static int log_changes(struct minl2r_tx *tx)
 }
 
 /* Up to F1. */
-static int log_and_store_fresh(struct minl2r_tx *tx, const struct plan *plan)
+static int log_and_store_fresh(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
     bool ends_quarantine = alloc_quarantine_count(tx->pool) >= QUARANTINE_LONG;
     uint64_t mark = alloc_quarantine_mark(tx->pool);
 
+    if (plan->byte_count > 0)
+        commit_prefetch_in_place(tx);
     keep_up(tx);
     if (ends_quarantine)
         live_settle_all(tx->pool, tx->lane, &tx->phase, &tx->writes.settling);
@@ -177,12 +164,9 @@ static int quarantine_freed(struct minl2r_tx *tx)
     return result;
 }
 
-int slot_commit(struct minl2r_tx *tx)
+int slot_commit(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
-    struct plan plan;
-
-    make_plan(tx, &plan);
-    int result = log_and_store_fresh(tx, &plan);
+    int result = log_and_store_fresh(tx, plan);
 
     if (result == 0) {
         alloc_prefetch_next(tx->pool); /* while F2 drains */
@@ -191,7 +175,7 @@ int slot_commit(struct minl2r_tx *tx)
     if (result < 0 || tx->cursor.index == 0) /* every byte was there already */
         return result;
     tx->lane->generation = tx->cursor.generation;
-    live_enter(tx->pool, tx->lane, tx->cursor.generation, plan.slots, plan.byte_range);
+    live_enter(tx->pool, tx->lane, tx->cursor.generation, plan->slots, &plan->bytes);
     tx->freed_in_quarantine = true;
     return quarantine_freed(tx);
 }

@@ -27,15 +27,26 @@
 
 #include "libminl2r/commit.h"
 
-/* Can `tx` commit by its slots? Not worth a look where it swaps nothing. */
-bool slot_commit_fits(const struct minl2r_tx *tx);
+/* What a transaction would log and own. */
+struct slot_plan {
+    uint64_t changes_size, swaps_size; /* of their records */
+    uint32_t byte_count;               /* in place */
+    uint32_t freed_count;
+    struct interval slots; /* that holds all of them */
+    struct owned bytes;
+};
 
-static inline bool slot_commit_is_possible(const struct minl2r_tx *tx)
+/* False if `tx` cannot commit by its slots. */
+bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan);
+
+/* Not worth a look where it swaps nothing. */
+static inline bool slot_commit_plan(const struct minl2r_tx *tx, struct slot_plan *plan)
 {
-    return tx->writes.fresh_count > 0 || tx->pool->prove;
+    return (tx->writes.fresh_count > 0 || tx->pool->prove) &&
+           slot_commit_plan_changes(tx, plan);
 }
 
-int slot_commit(struct minl2r_tx *tx);
+int slot_commit(struct minl2r_tx *tx, const struct slot_plan *plan);
 
 /*
  * Finishes or undoes the live slot commit of a lane, validated, and flushes all that it

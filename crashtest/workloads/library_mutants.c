@@ -52,6 +52,7 @@ enum bug {
     BYTES_SETTLE_NOBODY,
     WORD_SETTLES_NOBODY,
     STORE64_SETTLES_NOBODY,
+    ONE_RANGE_OWNED,
     NO_QUARANTINE,
     QUARANTINE_SETTLES_NOBODY,
     SLOT_COMMIT_FORGOTTEN,
@@ -256,6 +257,10 @@ static const struct library_mutant mutants[] = {
       "store64 leaves live whose bytes it changes", OLD_OR_NEW},
      STORE64_SETTLES_NOBODY, RUN,
      {"own-lanes.block_and_words+store_word_of_words"}, {0}},
+    {{"one-range-owned", "L6",
+      "of what a slot commit changes in place only the first range is owned",
+      OLD_OR_NEW},
+     ONE_RANGE_OWNED, RUN, {"own-lanes.many_words+word_of_many"}, {0}},
     {{"no-quarantine", "L10",
       "what a slot commit frees is used at once", OLD_OR_NEW},
      NO_QUARANTINE, RUN, {"own-lanes.block_whole+hole_part"}, {0}},
@@ -644,6 +649,20 @@ int __wrap_live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
     if (is(STORE64_SETTLES_NOBODY))
         return 0;
     return __real_live_settle_word_now(pool, offset, phase);
+}
+
+void __real_live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
+                       struct interval slots, const struct owned *bytes);
+void __wrap_live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
+                       struct interval slots, const struct owned *bytes);
+void __wrap_live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
+                       struct interval slots, const struct owned *bytes)
+{
+    struct owned some = *bytes;
+
+    if (is(ONE_RANGE_OWNED) && some.count > 1)
+        some.count = 1;
+    __real_live_enter(pool, lane, generation, slots, &some);
 }
 
 /* ---- Recovery -------------------------------------------------------------------- */

@@ -519,6 +519,30 @@ static int words(struct minl2r_pool *pool, const struct side *side)
     return 0;
 }
 
+/* In as many places of as many blocks as a lane does not tell apart: the last of them. */
+static const uint8_t *one_of_many(const struct side *side, uint32_t i)
+{
+    return side->area + i % 3 * LIBRARY_BLOCK_SIZE + 200 + i * 16;
+}
+
+#define MANY 10
+
+static int many_words(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    for (uint32_t i = 0; i < MANY; i++)
+        TRY(write_new(tx, one_of_many(side, i), 8));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
+static int word_of_many(struct minl2r_pool *pool, const struct side *side)
+{
+    return write_alone(pool, one_of_many(side, MANY - 1), 8);
+}
+
 static int word_of_words(struct minl2r_pool *pool, const struct side *side)
 {
     return write_alone(pool, &side->words[10], 8);
@@ -1112,6 +1136,8 @@ const struct operation library_operations[] = {
     {"block_and_words", block_and_words, OPERATION_ONLY_COMMITS},
     {"holes_and_words", holes_and_words, 0},
     {"words", words, 0},
+    {"many_words", many_words, 0},
+    {"word_of_many", word_of_many, 0},
     {"word_of_words", word_of_words, 0},
     {"store_word_of_words", store_word_of_words, OPERATION_HAS_LONE_WORD},
     {"fresh_word_of_words", fresh_word_of_words, 0},

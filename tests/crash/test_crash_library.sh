@@ -24,7 +24,8 @@ explore_power_failures() { # OPTION ...
 
 # Slot commits, and what changes later what they leave live.
 slot_operations=()
-for operation in block_whole hole_part block_and_words holes_and_words words word_of_words \
+for operation in block_whole hole_part block_and_words holes_and_words words \
+    many_words word_of_many write_ranges fresh_and_ranges word_of_words \
     store_word_of_words fresh_word_of_words move_block slot_in_block copy_holder \
     free_holder free_block_of_slot snapshot_and_abort snapshots_same write_more_than_log; do
     slot_operations+=(--operation "$operation")

@@ -380,12 +380,14 @@ static void statfs_follows_what_is_used(void **state)
 
 /* ---- Cost ---------------------------------------------------------------------- */
 
-static void overwrite_costs_two_fences_by_blocks_and_three_by_bytes(void **state)
+static void
+overwrite_costs_two_fences_but_for_more_than_a_kilobyte_of_a_block(void **state)
 {
     static const struct {
         uint32_t size;
         int fences;
-    } cases[] = {{1, 3}, {64, 3}, {2048, 2}, {4096, 2}, {65536, 2}};
+    } cases[] = {{1, 2},    {64, 2},   {1000, 2}, {1100, 3},
+                 {2048, 2}, {4096, 2}, {65536, 2}};
     struct fixture *f = *state;
     uint64_t ino = make_file(f, ROOT, "a");
     uint8_t *bytes = new_bytes(MIB, 10);
@@ -456,7 +458,7 @@ static void chmod_chown_and_small_truncate_cost_one_fence(void **state)
     const struct pmfs_attr values = {.mode = 0700, .uid = 5, .gid = 6, .size = 2};
 
     write_text(f, ino, 0, "hello");
-    make_file(f, ROOT, "b"); /* logs: it settles what that write left live */
+    make_dir(f, ROOT, "b"); /* logs: it settles what that write left live */
     assert_int_equal(FENCES(f, pmfs_setattr(f->fs, ino, &values, PMFS_SET_MODE, NULL)),
                      1);
     assert_int_equal(
@@ -510,7 +512,7 @@ int main(void)
         TEST(setattr_now_is_now),
         TEST(write_and_truncate_set_times),
         TEST(statfs_follows_what_is_used),
-        TEST(overwrite_costs_two_fences_by_blocks_and_three_by_bytes),
+        TEST(overwrite_costs_two_fences_but_for_more_than_a_kilobyte_of_a_block),
         TEST(hole_fill_costs_two_fences),
         TEST(append_inside_a_block_costs_two_fences),
         TEST(append_of_blocks_costs_two_fences),
