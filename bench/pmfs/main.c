@@ -83,18 +83,18 @@ struct bar {
 };
 
 static const struct bar bars[] = {
-    {"overwrite", 4096, COL_RATIO_FLOOR, 3.2, NULL},
+    {"overwrite", 4096, COL_RATIO_FLOOR, 2.5, NULL},
     {"append", 4096, COL_RATIO_FLOOR, 3.2, NULL},
     {"overwrite", 64, COL_NS_MEDIAN, 300, "transaction"},
     {"read", 4096, COL_RATIO_FLOOR, 1.5, NULL},
     {"create+unlink", 0, COL_NS_MEDIAN, 5000, NULL},
-    {"overwrite", 4096, COL_FENCES, 3, NULL},
+    {"overwrite", 4096, COL_FENCES, 2, NULL},
     {"append", 4096, COL_FENCES, 3, NULL},
     {"append in a block", 64, COL_FENCES, 2, NULL},
     {"create", 0, COL_FENCES, 3, NULL},
-    {"unlink", 0, COL_FENCES, 3, NULL},
-    {"rename", 0, COL_FENCES, 3, NULL},
-    {"chmod", 0, COL_FENCES, 3, NULL},
+    {"unlink", 0, COL_FENCES, 2, NULL},
+    {"rename", 0, COL_FENCES, 2, NULL},
+    {"chmod", 0, COL_FENCES, 1, NULL},
 };
 
 static double figure_of(const struct table *results, const struct bar *bar)

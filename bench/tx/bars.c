@@ -105,6 +105,10 @@ static double milliseconds(const struct table *results, const struct cell *row)
     {                                                                                  \
         .name = "ranges", .pattern = "random", .size = (bytes), .ranges = (count)      \
     }
+#define PROVE(bytes, count)                                                            \
+    {                                                                                  \
+        .name = "prove", .pattern = "random", .size = (bytes), .ranges = (count)       \
+    }
 #define WHOLE_BLOCK                                                                    \
     {                                                                                  \
         .name = "block", .pattern = "random", .size = BLOCK_SIZE, .ranges = 1,         \
@@ -125,10 +129,18 @@ static const struct bar bars[] = {
     {"lines, 8 B", "", RANDOM(8, 1), lines, AT_MOST, 3},
     {"8 B / libpmemobj", "", RANDOM(8, 1), of_libpmemobj, AT_MOST, 0.50},
     {"16 ranges of 8 B / libpmemobj", "", RANDOM(8, 16), of_libpmemobj, AT_MOST, 0.15},
-    {"block 4 KiB / libpmemobj", "", WHOLE_BLOCK, of_libpmemobj, AT_MOST, 0.40},
+    {"block 4 KiB / libpmemobj", "", WHOLE_BLOCK, of_libpmemobj, AT_MOST, 0.32},
     {"block 4 KiB / libpmemblk", "", WHOLE_BLOCK, of_libpmemblk, AT_MOST, 0.85},
     {"8 B / floor", "", RANDOM(8, 1), of_floor, AT_MOST, 2.5},
-    {"block 4 KiB / floor", "", WHOLE_BLOCK, of_floor, AT_MOST, 2.5},
+    {"block 4 KiB / floor", "", WHOLE_BLOCK, of_floor, AT_MOST, 2.0},
+    {"prove: fences, 1 range", "", PROVE(8, 1), fences, EQUAL_TO, 2},
+    {"prove: fences, 16 ranges", "", PROVE(8, 16), fences, EQUAL_TO, 2},
+    {"prove: fences, 1 KiB", "", PROVE(1024, 1), fences, EQUAL_TO, 2},
+    {"prove: lines, 8 B", "", PROVE(8, 1), lines, AT_MOST, 2},
+    {"prove: 8 B / libpmemobj", "", PROVE(8, 1), of_libpmemobj, AT_MOST, 0.36},
+    {"prove: 16 ranges of 8 B / libpmemobj", "", PROVE(8, 16), of_libpmemobj, AT_MOST,
+     0.11},
+    {"prove: 8 B / floor", "", PROVE(8, 1), of_floor, AT_MOST, 1.9},
     {"open of a clean 1 GiB pool", " ms", {.name = "open"}, milliseconds, BELOW, 2},
     {"open and recovery of 8 busy lanes",
      " ms",

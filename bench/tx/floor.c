@@ -90,6 +90,7 @@ const struct tx_system floor_system = {
     .finish = finish,
     .reset = reset,
     .run = {[OP_RANGES] = store,
+            [OP_PROVE] = store,
             [OP_BLOCK] = store,
             [OP_SNAPSHOT] = store,
             [OP_STORE64] = store},

@@ -163,6 +163,7 @@ const struct tx_system libpmemobj_system = {
     .after = after,
     .run = {[OP_READ] = run_read,
             [OP_RANGES] = run_commit,
+            [OP_PROVE] = run_commit,
             [OP_BLOCK] = run_commit,
             [OP_SNAPSHOT] = run_commit,
             [OP_STORE64] = run_commit,

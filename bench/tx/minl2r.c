@@ -74,10 +74,11 @@ static int fill_pool(struct minl2r_state *state)
     return alloc_region(state);
 }
 
-static int open_region(struct minl2r_state *state)
+static int open_region(struct minl2r_state *state, enum minl2r_commit commit)
 {
+    const struct minl2r_options options = {.commit = commit};
     const char *path = scratch_path("minl2r");
-    int rc = minl2r_pool_create(path, LAYOUT, POOL_SIZE, NULL, &state->pool);
+    int rc = minl2r_pool_create(path, LAYOUT, POOL_SIZE, &options, &state->pool);
 
     scratch_unlink(path);
     if (rc < 0)
@@ -88,15 +89,25 @@ static int open_region(struct minl2r_state *state)
     return rc;
 }
 
-static int start(void **state)
+static int start_with(enum minl2r_commit commit, void **state)
 {
     struct minl2r_state *minl2r = calloc(1, sizeof(*minl2r));
-    int rc = minl2r ? open_region(minl2r) : -ENOMEM;
+    int rc = minl2r ? open_region(minl2r, commit) : -ENOMEM;
 
     if (rc < 0)
         free(minl2r);
     *state = minl2r;
     return rc;
+}
+
+static int start(void **state)
+{
+    return start_with(MINL2R_COMMIT_SETTLE, state);
+}
+
+static int start_prove(void **state)
+{
+    return start_with(MINL2R_COMMIT_PROVE, state);
 }
 
 static void finish(void *state)
@@ -311,6 +322,16 @@ const struct tx_system minl2r_system = {
             [OP_STORE64] = run_store64,
             [OP_ABORT_QUEUED] = run_abort_queued,
             [OP_ABORT_SNAPSHOT] = run_abort_snapshot},
+    .count = count,
+    .message = minl2r_errormsg,
+};
+
+const struct tx_system minl2r_prove_system = {
+    .name = "minl2r",
+    .start = start_prove,
+    .finish = finish,
+    .reset = reset,
+    .run = {[OP_PROVE] = run_ranges},
     .count = count,
     .message = minl2r_errormsg,
 };

@@ -26,6 +26,7 @@ struct stage {
 static const struct stage stages[] = {
     {{&minl2r_system, &libpmemobj_system, &floor_system},
      1u << OP_RANGES | 1u << OP_SNAPSHOT | 1u << OP_STORE64},
+    {{&minl2r_prove_system, &libpmemobj_system, &floor_system}, 1u << OP_PROVE},
     {{&minl2r_system, &libpmemobj_system},
      1u << OP_READ | 1u << OP_ABORT_QUEUED | 1u << OP_ABORT_SNAPSHOT},
     {{&minl2r_system, &libpmemobj_system, &libpmemblk_system, &floor_system},

@@ -33,6 +33,7 @@
 enum tx_op {
     OP_READ,           /* a transaction that reads and changes nothing */
     OP_RANGES,         /* a transaction of some ranges */
+    OP_PROVE,          /* the same, where the program promises MINL2R_COMMIT_PROVE */
     OP_BLOCK,          /* part of one block, or all of it */
     OP_SNAPSHOT,       /* undo first, then direct stores */
     OP_STORE64,        /* one aligned word */
@@ -96,7 +97,8 @@ struct tx_system {
     const char *(*message)(void);
 };
 
-extern const struct tx_system minl2r_system, minl2r_open_system, minl2r_recover_system;
+extern const struct tx_system minl2r_system, minl2r_prove_system, minl2r_open_system,
+    minl2r_recover_system;
 extern const struct tx_system libpmemobj_system, libpmemobj_open_system,
     libpmemobj_recover_system;
 extern const struct tx_system libpmemblk_system;

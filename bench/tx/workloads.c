@@ -9,6 +9,8 @@
 
 #define RANGES(bytes, count)                                                           \
     BOTH_PATTERNS(.name = "ranges", .op = OP_RANGES, .size = (bytes), .ranges = (count))
+#define PROVE(bytes, count)                                                            \
+    BOTH_PATTERNS(.name = "prove", .op = OP_PROVE, .size = (bytes), .ranges = (count))
 #define BLOCK(percent)                                                                 \
     BOTH_PATTERNS(.name = "block", .op = OP_BLOCK, .size = BLOCK_SIZE, .ranges = 1,    \
                   .changed_pct = (percent))
@@ -27,6 +29,7 @@ const struct workload workloads[] = {
     RANGES(8, 1), RANGES(64, 1), RANGES(256, 1), RANGES(1024, 1), RANGES(2048, 1),
     RANGES(4096, 1),
     RANGES(8, 4), RANGES(8, 16), RANGES(8, 64),
+    PROVE(8, 1), PROVE(64, 1), PROVE(256, 1), PROVE(1024, 1), PROVE(8, 4), PROVE(8, 16),
     BLOCK(10), BLOCK(25), BLOCK(50), BLOCK(75), BLOCK(100),
     SNAPSHOT(8, 1), SNAPSHOT(256, 1), SNAPSHOT(4096, 1), SNAPSHOT(8, 16),
     BOTH_PATTERNS(.name = "store64", .op = OP_STORE64, .size = 8, .ranges = 1),
