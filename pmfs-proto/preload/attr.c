@@ -155,9 +155,13 @@ static int target_setattr(struct target *target, const struct pmfs_attr *values,
 
 /* ---- stat ---------------------------------------------------------------------- */
 
+enum {
+    STAT_FLAGS =
+        AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE
+};
+
 INTERPOSE(int, fstatat, (int dir, const char *path, struct stat *out, int flags))
 {
-    const int known = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
     struct target target;
     struct pmfs_attr attr;
     struct pmfs *fs;
@@ -166,7 +170,7 @@ INTERPOSE(int, fstatat, (int dir, const char *path, struct stat *out, int flags)
     if (target_find(&target, dir, path, flags, &rc))
         return (int)place_host(
             &target.at, REAL(fstatat)(target.at.dir, target.at.path, out, flags));
-    if (rc == 0 && flags & ~known)
+    if (rc == 0 && flags & ~STAT_FLAGS)
         rc = -EINVAL;
     if (rc == 0)
         rc = target_getattr(&target, &fs, &attr);
@@ -237,6 +241,9 @@ INTERPOSE(int, statx,
     if (target_find(&target, dir, path, flags, &rc))
         return (int)place_host(
             &target.at, REAL(statx)(target.at.dir, target.at.path, flags, mask, out));
+    if (mask & STATX__RESERVED || flags & ~STAT_FLAGS ||
+        (flags & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE)
+        rc = -EINVAL;
     if (rc == 0)
         rc = target_getattr(&target, &fs, &attr);
     if (rc == 0)
@@ -287,7 +294,8 @@ INTERPOSE(int, faccessat, (int dir, const char *path, int mode, int flags))
     if (target_find(&target, dir, path, flags, &rc))
         return (int)place_host(
             &target.at, REAL(faccessat)(target.at.dir, target.at.path, mode, flags));
-    if (rc == 0 && mode & ~(R_OK | W_OK | X_OK))
+    if (mode & ~(R_OK | W_OK | X_OK) ||
+        flags & ~(AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
         rc = -EINVAL;
     if (rc == 0)
         rc = target_getattr(&target, &fs, &attr);
@@ -429,6 +437,16 @@ static int add_time(const struct timespec *time, int64_t *ns, unsigned *mask,
     return 0;
 }
 
+/* That there is no such file comes before that its times are none. */
+static int refuse_times(struct target *target)
+{
+    struct pmfs_attr attr;
+    struct pmfs *fs;
+    int rc = target_getattr(target, &fs, &attr);
+
+    return rc < 0 ? rc : -EINVAL;
+}
+
 static int target_set_times(struct target *target, const struct timespec *times)
 {
     struct pmfs_attr values = {0};
@@ -439,7 +457,9 @@ static int target_set_times(struct target *target, const struct timespec *times)
     if (rc == 0)
         rc = add_time(times ? &times[1] : NULL, &values.mtime_ns, &mask, PMFS_SET_MTIME,
                       PMFS_SET_MTIME_NOW);
-    return rc == 0 && mask ? target_setattr(target, &values, mask) : rc;
+    if (rc < 0)
+        return refuse_times(target);
+    return mask ? target_setattr(target, &values, mask) : 0;
 }
 
 INTERPOSE(int, utimensat,

@@ -117,13 +117,23 @@ static size_t limit(size_t size)
     return size < SIZE_MAX_OF_A_CALL ? size : SIZE_MAX_OF_A_CALL;
 }
 
+static int check_range(uint64_t at, size_t size)
+{
+    /* No buffer is so large, whatever its address. */
+    if (size >> 47)
+        return -EFAULT;
+    return size > INT64_MAX - at ? -EINVAL : 0;
+}
+
 ssize_t handle_read_at(const struct handle *file, void *buffer, size_t size,
                        uint64_t at)
 {
     struct pmfs *fs;
     size_t done = 0;
-    int rc = pool_get(&fs);
+    int rc = check_range(at, size);
 
+    if (rc == 0)
+        rc = pool_get(&fs);
     if (rc == 0)
         rc = pmfs_read(fs, file->ino, at, buffer, limit(size), &done);
     return rc < 0 ? rc : (ssize_t)done;
@@ -190,8 +200,11 @@ static ssize_t write_at(struct handle *file, const void *buffer, size_t size,
 {
     struct pmfs *fs;
     size_t done = 0;
-    int rc = pool_get(&fs);
+    int rc = check_range(at, size);
 
+    if (rc < 0 || size == 0)
+        return rc;
+    rc = pool_get(&fs);
     if (rc == 0)
         rc = pmfs_write(fs, file->ino, at, buffer, limit(size), flags, &done);
     return rc < 0 ? rc : (ssize_t)done;
@@ -392,10 +405,10 @@ INTERPOSE(ssize_t, preadv2,
 
     if (!file)
         return REAL(preadv2)(fd, pieces, count, at, flags);
-    if (flags & ~(int)RWF_IDLE)
-        return refuse(file, O_RDONLY, EOPNOTSUPP);
-    return at < -1 ? refuse(file, O_RDONLY, EINVAL)
-                   : read_vector(file, pieces, count, at);
+    if (at < -1)
+        return refuse(file, O_RDONLY, EINVAL);
+    return flags & ~(int)RWF_IDLE ? refuse(file, O_RDONLY, EOPNOTSUPP)
+                                  : read_vector(file, pieces, count, at);
 }
 ALIAS(preadv64v2, preadv2);
 
@@ -406,10 +419,10 @@ INTERPOSE(ssize_t, pwritev2,
 
     if (!file)
         return REAL(pwritev2)(fd, pieces, count, at, flags);
+    if (at < -1)
+        return refuse(file, O_WRONLY, EINVAL);
     if (flags & ~(int)(RWF_IDLE | RWF_APPEND))
         return refuse(file, O_WRONLY, EOPNOTSUPP);
-    return at < -1 ? refuse(file, O_WRONLY, EINVAL)
-                   : write_vector(file, pieces, count, at,
-                                  flags & RWF_APPEND ? PMFS_APPEND : 0);
+    return write_vector(file, pieces, count, at, flags & RWF_APPEND ? PMFS_APPEND : 0);
 }
 ALIAS(pwritev64v2, pwritev2);

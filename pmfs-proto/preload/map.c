@@ -12,8 +12,10 @@ static int check_map(const struct handle *file, size_t size, int flags, off_t at
         return handle_check(file, O_RDWR) < 0 ? -EBADF : -EACCES;
     if (file->type != S_IFREG)
         return -ENODEV;
-    if (size == 0 || at < 0 || at & (sysconf(_SC_PAGESIZE) - 1))
+    if (size == 0 || at & (sysconf(_SC_PAGESIZE) - 1) || (flags & MAP_TYPE) == 0)
         return -EINVAL;
+    if (at < 0)
+        return -EOVERFLOW;
     if ((flags & MAP_TYPE) == MAP_PRIVATE)
         return 0;
     say_once(NOTICE_MAP, "a file below %s cannot be mapped shared, only private",

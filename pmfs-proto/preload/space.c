@@ -129,9 +129,13 @@ INTERPOSE(int, fallocate, (int fd, int mode, off_t at, off_t size))
 
     if (!file)
         return REAL(fallocate)(fd, mode, at, size);
-    rc = handle_begin(file, O_WRONLY);
+    rc = handle_begin(file, O_RDWR);
+    if (rc == 0 && (at < 0 || size <= 0))
+        rc = -EINVAL;
     if (rc == 0)
-        rc = at < 0 || size <= 0 ? -EINVAL : pool_get(&fs);
+        rc = handle_check(file, O_WRONLY);
+    if (rc == 0)
+        rc = pool_get(&fs);
     if (rc == 0)
         rc =
             pmfs_fallocate(fs, file->ino, (unsigned)mode, (uint64_t)at, (uint64_t)size);
@@ -203,6 +207,9 @@ INTERPOSE(int, posix_fadvise, (int fd, off_t at, off_t size, int advice))
     if (!file)
         return REAL(posix_fadvise)(fd, at, size, advice);
     rc = nothing(file, O_RDWR) < 0 ? errno : 0;
+    if (rc == 0 &&
+        (size < 0 || advice < POSIX_FADV_NORMAL || advice > POSIX_FADV_NOREUSE))
+        rc = EINVAL;
     errno = errnum;
     return rc;
 }
@@ -264,6 +271,8 @@ INTERPOSE(ssize_t, sendfile, (int to, int from, off_t *at, size_t size))
 {
     if (!fd_is_ours(to) && !fd_is_ours(from))
         return REAL(sendfile)(to, from, at, size);
+    if (fcntl(to, F_GETFL) & O_APPEND)
+        return result(-EINVAL);
     return copy(from, at, to, NULL, size);
 }
 ALIAS(sendfile64, sendfile);
@@ -294,17 +303,15 @@ static void advance(struct handle *file, off_t *at, uint64_t size)
 static int check_copy(const struct handle *from, const off_t *from_at,
                       const struct handle *to, const off_t *to_at, unsigned flags)
 {
-    int rc = handle_check(from, O_RDONLY);
+    bool appends = __atomic_load_n(&to->flags, __ATOMIC_RELAXED) & O_APPEND;
 
-    if (rc == 0)
-        rc = handle_check(to, O_WRONLY);
-    if (rc == 0 && __atomic_load_n(&to->flags, __ATOMIC_RELAXED) & O_APPEND)
-        rc = -EBADF;
-    if (rc < 0)
-        return rc;
+    if (flags)
+        return -EINVAL;
     if (from->type == S_IFDIR || to->type == S_IFDIR)
         return -EISDIR;
-    return flags || (from_at && *from_at < 0) || (to_at && *to_at < 0) ? -EINVAL : 0;
+    if (handle_check(from, O_RDONLY) < 0 || handle_check(to, O_WRONLY) < 0 || appends)
+        return -EBADF;
+    return (from_at && *from_at < 0) || (to_at && *to_at < 0) ? -EINVAL : 0;
 }
 
 static ssize_t copy_range(struct handle *from, off_t *from_at, struct handle *to,

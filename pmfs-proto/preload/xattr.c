@@ -16,13 +16,16 @@ struct request {
     int flags;
 };
 
+static bool has_wrong_flags(const struct request *request)
+{
+    return request->flags & ~(XATTR_CREATE | XATTR_REPLACE);
+}
+
 /* What the kernel asks before it asks a filesystem. */
 static int check(const struct request *request, uint32_t type)
 {
     bool is_user = request->kind != LIST && strncmp(request->name, "user.", 5) == 0;
 
-    if (request->flags & ~(XATTR_CREATE | XATTR_REPLACE))
-        return -EINVAL;
     if (is_user && type != S_IFREG && type != S_IFDIR)
         return request->kind == GET ? -ENODATA : -EPERM;
     return 0;
@@ -43,6 +46,10 @@ static long carry_out(struct pmfs *fs, uint64_t ino, uint32_t type,
             pmfs_getxattr(fs, ino, request->name, request->value, request->size, &done);
         break;
     case SET:
+        if (request->flags == (XATTR_CREATE | XATTR_REPLACE)) {
+            rc = pmfs_getxattr(fs, ino, request->name, NULL, 0, &done);
+            return rc < 0 ? rc : -EEXIST;
+        }
         rc = pmfs_setxattr(fs, ino, request->name, request->new_value, request->size,
                            (unsigned)request->flags);
         break;
@@ -71,6 +78,8 @@ static long on_inode(const struct place *at, const struct request *request)
 /* Ends the place, which was found with `rc`. */
 static long on_place(struct place *at, int rc, const struct request *request)
 {
+    if (has_wrong_flags(request))
+        rc = -EINVAL;
     return place_end(at, rc < 0 ? rc : on_inode(at, request));
 }
 
@@ -79,6 +88,8 @@ static long on_file(struct handle *file, const struct request *request)
     struct pmfs *fs = NULL;
     long rc = handle_begin(file, O_RDWR);
 
+    if (rc == 0 && has_wrong_flags(request))
+        rc = -EINVAL;
     if (rc == 0)
         rc = pool_get(&fs);
     return handle_end(file,

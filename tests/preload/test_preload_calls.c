@@ -1,35 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * test_preload_calls.c - every call that libpmfs-preload.so defines, on a directory of
- * tmpfs and on one of a pool: results and errno must be the same. Each case writes down
- * what it sees, and the two logs are compared. Runs with the library preloaded.
- */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* test_preload_calls.c - every call that libpmfs-preload.so defines. */
+#include "tests/preload/sides.h"
 
-#include <cmocka.h>
-
-#include <dirent.h>
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <glob.h>
-#include <limits.h>
 #include <linux/fs.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -38,127 +19,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 #include <utime.h>
-
-/* ---- Logs ---------------------------------------------------------------------- */
-
-struct side {
-    char dir[128]; /* of the case, and the current directory */
-    char *log;
-    size_t size;
-    FILE *out; /* into `log` */
-};
-
-static struct side *now; /* the side that a case runs on */
-
-static const char *path(const char *name)
-{
-    static char paths[4][PATH_MAX];
-    static unsigned next;
-    char *result = paths[next++ % 4];
-
-    snprintf(result, PATH_MAX, "%s/%s", now->dir, name);
-    return result;
-}
-
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vfprintf(now->out, format, args);
-    va_end(args);
-    fputc('\n', now->out);
-}
-
-static long note_result(const char *call, long rc, int errnum)
-{
-    if (rc < 0)
-        note("%s: %ld, %s", call, rc, strerrorname_np(errnum));
-    else
-        note("%s: %ld", call, rc);
-    return rc;
-}
-
-/* Writes down the call, its result and its errno. */
-#define TRY(call) (errno = 0, tried = (long)(call), note_result(#call, tried, errno))
-/* The same of a descriptor or a pointer, whose value may differ. */
-#define TRY_FD(call) (errno = 0, note_fd(#call, (call)))
-#define TRY_POINTER(call) (errno = 0, note_pointer(#call, (call)))
-
-static long tried;
-
-static int note_fd(const char *call, int fd)
-{
-    note_result(call, fd < 0 ? fd : 0, errno);
-    return fd;
-}
-
-static void *note_pointer(const char *call, const void *pointer)
-{
-    note_result(call, pointer && pointer != MAP_FAILED ? 0 : -1, errno);
-    return (void *)(uintptr_t)pointer;
-}
-
-/* A path without the directory, which differs. */
-static void note_path(const char *what, const char *text)
-{
-    size_t size = strlen(now->dir);
-
-    if (text && strncmp(text, now->dir, size) == 0)
-        note("%s: DIR%s", what, text + size);
-    else
-        note("%s: %s", what, text ? text : "none");
-}
-
-static void note_stat(const char *what, const struct stat *stat)
-{
-    note("%s: mode %o nlink %lu size %ld uid %u gid %u rdev %lx", what, stat->st_mode,
-         (unsigned long)stat->st_nlink,
-         S_ISDIR(stat->st_mode) ? 0L : (long)stat->st_size, stat->st_uid, stat->st_gid,
-         (unsigned long)stat->st_rdev);
-}
-
-static void note_name(const char *name)
-{
-    struct stat stat;
-
-    if (TRY(lstat(path(name), &stat)) == 0)
-        note_stat(name, &stat);
-}
-
-static void note_content(const char *name)
-{
-    char bytes[4096];
-    int fd = open(path(name), O_RDONLY);
-    ssize_t size = read(fd, bytes, sizeof(bytes) - 1);
-
-    for (ssize_t i = 0; i < size; i++)
-        bytes[i] = bytes[i] ? bytes[i] : '0';
-    bytes[size > 0 ? size : 0] = 0;
-    note("%s: %ld: %s", name, (long)size, bytes);
-    close(fd);
-}
-
-static void put(const char *name, const char *text)
-{
-    int fd = open(path(name), O_CREAT | O_WRONLY | O_TRUNC, 0644);
-
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-}
-
-static void note_list(struct dirent **list, int count)
-{
-    for (int i = 0; i < count; i++) {
-        note("%s", list[i]->d_name);
-        free(list[i]);
-    }
-    if (count >= 0)
-        free(list);
-}
 
 /* ---- file.c -------------------------------------------------------------------- */
 
@@ -1428,51 +1289,6 @@ static void system_calls(void)
     close(fd);
 }
 
-/* ---- Comparing ----------------------------------------------------------------- */
-
-static void run_on(struct side *side, const char *root, void (*run)(void),
-                   const char *name)
-{
-    snprintf(side->dir, sizeof(side->dir), "%s/%s", root, name);
-    assert_int_equal(mkdir(side->dir, 0755), 0);
-    side->out = open_memstream(&side->log, &side->size);
-    assert_non_null(side->out);
-    now = side;
-    run();
-    fclose(side->out);
-}
-
-static size_t line_length(const char *text)
-{
-    return strcspn(text, "\n");
-}
-
-/* Shows where they part. */
-static void assert_same(const char *expected, const char *found)
-{
-    while (*expected || *found) {
-        size_t size = line_length(expected);
-
-        if (line_length(found) != size || memcmp(expected, found, size) != 0)
-            fail_msg("tmpfs: %.*s\n          pmfs:  %.*s", (int)size, expected,
-                     (int)line_length(found), found);
-        expected += size + (expected[size] == '\n');
-        found += size + (found[size] == '\n');
-    }
-}
-
-static void compare(void (*run)(void), const char *name)
-{
-    struct side tmpfs, pmfs;
-
-    run_on(&tmpfs, getenv("WORK"), run, name);
-    run_on(&pmfs, "/pmfs", run, name);
-    assert_true(tmpfs.size > 0);
-    assert_same(tmpfs.log, pmfs.log);
-    free(tmpfs.log);
-    free(pmfs.log);
-}
-
 #define CASES(X)                                                                       \
     X(opening)                                                                         \
     X(opening_otherwise)                                                               \
@@ -1512,14 +1328,6 @@ static void compare(void (*run)(void), const char *name)
     X(sparse_map)                                                                      \
     X(children)                                                                        \
     X(system_calls)
-
-#define TEST_FUNCTION(name)                                                            \
-    static void name##_as_on_tmpfs(void **state)                                       \
-    {                                                                                  \
-        (void)state;                                                                   \
-        compare(name, #name);                                                          \
-    }
-#define TEST_ENTRY(name) cmocka_unit_test(name##_as_on_tmpfs),
 
 CASES(TEST_FUNCTION)
 

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_preload_arguments.c - numbers and flags that a call must refuse, and those next to
+ * them that it must not. */
+#include "tests/preload/sides.h"
+
+#include <sys/file.h>
+#include <sys/sendfile.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/xattr.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* What the compiler would warn of, it must not know. */
+static volatile const long negative = -1;
+
+static const off_t offsets[] = {LONG_MIN, -1, 0, 3, 4096, LONG_MAX - 3, LONG_MAX};
+
+/* How far files can reach differs. */
+#define FAR 4096
+
+/* Where versions of Linux answer with different errnos. */
+#define TRY_REFUSED(call) note(#call ": %s", (call) < 0 ? "refused" : "done")
+
+/* ---- Offsets and sizes ----------------------------------------------------------- */
+
+static void offsets_of_reads_and_writes(void)
+{
+    static const size_t sizes[] = {0, 1, 8, SSIZE_MAX, (size_t)SSIZE_MAX + 1, SIZE_MAX};
+    static char buffer[64];
+    const struct iovec vector = {buffer, 8};
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+
+    TRY(write(fd, "0123456789", 10));
+    for (size_t i = 0; i < COUNT(offsets); i++) {
+        note("offset %ld", (long)offsets[i]);
+        TRY(pread(fd, buffer, 8, offsets[i]));
+        if (offsets[i] > FAR)
+            continue;
+        for (size_t j = 0; j < COUNT(sizes); j++) {
+            TRY(pread(fd, buffer, sizes[j], offsets[i]));
+            if (sizes[j] <= 8 || sizes[j] > SSIZE_MAX)
+                TRY(pwrite(fd, buffer, sizes[j], offsets[i]));
+        }
+        TRY(preadv(fd, &vector, 1, offsets[i]));
+        TRY(pwritev(fd, &vector, 1, offsets[i]));
+        TRY(preadv2(fd, &vector, 1, offsets[i], 0));
+        TRY(pwritev2(fd, &vector, 1, offsets[i], 0));
+    }
+    note_name("file");
+    lseek(fd, 0, SEEK_SET);
+    TRY(read(fd, buffer, (size_t)negative));
+    TRY(write(fd, buffer, (size_t)negative));
+    TRY(lseek(fd, 0, SEEK_CUR));
+    close(fd);
+}
+
+static void vectors_of_wrong_sizes(void)
+{
+    static char buffer[64];
+    const struct iovec overflow[] = {{buffer, SSIZE_MAX}, {buffer, 8}};
+    const struct iovec huge[] = {{buffer, 8}, {buffer, (size_t)SSIZE_MAX + 1}};
+    const struct iovec good[] = {{buffer, 8}, {buffer, 8}};
+    static const int flags[] = {0, RWF_DSYNC, RWF_SYNC, RWF_HIPRI, 0x1000, -1};
+    static const int counts[] = {INT_MIN, -1, 0, 2, IOV_MAX + 1, INT_MAX};
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+
+    TRY(write(fd, "0123456789", 10));
+    TRY(readv(fd, huge, 2));
+    TRY(writev(fd, huge, 2));
+    TRY(preadv(fd, huge, 2, 0));
+    TRY(writev(fd, overflow + 1, 1));
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        TRY(readv(fd, good, counts[i]));
+        TRY(writev(fd, good, counts[i]));
+        TRY(preadv(fd, good, counts[i], 0));
+        TRY(pwritev(fd, good, counts[i], 0));
+    }
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        TRY(preadv2(fd, good, 2, 0, flags[i]));
+        TRY(pwritev2(fd, good, 2, 0, flags[i]));
+        TRY(preadv2(fd, good, 2, -2, flags[i]));
+        TRY(pwritev2(fd, good, 2, -2, flags[i]));
+    }
+    note_name("file");
+    close(fd);
+}
+
+static void offsets_of_seeks(void)
+{
+    static const int ways[] = {SEEK_SET,  SEEK_CUR, SEEK_END, SEEK_DATA,
+                               SEEK_HOLE, 5,        99,       -1};
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+
+    TRY(write(fd, "0123456789", 10));
+    for (size_t i = 0; i < COUNT(ways); i++)
+        for (size_t j = 0; j < COUNT(offsets); j++) {
+            if (offsets[j] > FAR)
+                continue;
+            lseek(fd, 2, SEEK_SET);
+            note("offset %ld way %d", (long)offsets[j], ways[i]);
+            TRY(lseek(fd, offsets[j], ways[i]));
+            TRY(lseek(fd, 0, SEEK_CUR));
+        }
+    TRY(lseek(fd, 2, SEEK_SET));
+    TRY(lseek(fd, LONG_MAX, SEEK_CUR));
+    TRY(lseek(fd, LONG_MAX, SEEK_END));
+    TRY(lseek(fd, LONG_MIN, SEEK_CUR));
+    close(fd);
+}
+
+static void ranges(void)
+{
+    static const off_t sizes[] = {LONG_MIN, -1, 0, 1, 5000};
+    static const int modes[] = {0,
+                                FALLOC_FL_KEEP_SIZE,
+                                FALLOC_FL_PUNCH_HOLE,
+                                FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                FALLOC_FL_COLLAPSE_RANGE,
+                                FALLOC_FL_INSERT_RANGE,
+                                FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_KEEP_SIZE,
+                                FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE,
+                                0x1000,
+                                INT_MIN,
+                                -1};
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+
+    for (size_t i = 0; i < COUNT(offsets); i++)
+        for (size_t j = 0; j < COUNT(sizes); j++) {
+            if (offsets[i] > FAR)
+                continue;
+            for (size_t k = 0; k < COUNT(modes); k++) {
+                note("offset %ld size %ld mode %x", (long)offsets[i], (long)sizes[j],
+                     (unsigned)modes[k]);
+                TRY(fallocate(fd, modes[k], offsets[i], sizes[j]));
+            }
+            TRY(posix_fallocate(fd, offsets[i], sizes[j]));
+            TRY(posix_fadvise(fd, offsets[i], sizes[j], POSIX_FADV_WILLNEED));
+            note_name("file");
+        }
+    for (size_t j = 0; j < COUNT(sizes); j++) {
+        TRY(ftruncate(fd, sizes[j]));
+        TRY(truncate(path("file"), sizes[j]));
+    }
+    for (int advice = -1; advice < 9; advice++)
+        TRY(posix_fadvise(fd, 0, 0, advice));
+    close(fd);
+    fd = open(path("file"), O_RDONLY);
+    for (size_t j = 0; j < COUNT(sizes); j++) {
+        TRY(ftruncate(fd, sizes[j]));
+        TRY(fallocate(fd, 0, 0, sizes[j]));
+    }
+    close(fd);
+    TRY(fallocate(fd, 0, 0, -1));
+    TRY(ftruncate(fd, -1));
+    fd = open(now->dir, O_RDONLY);
+    TRY(ftruncate(fd, -1));
+    TRY(ftruncate(fd, 0));
+    TRY(fallocate(fd, 0, 0, 1));
+    TRY(pread(fd, &(char){0}, 1, 0));
+    TRY(pread(fd, &(char){0}, 1, -1));
+    close(fd);
+}
+
+static void copies(void)
+{
+    int from, to;
+
+    put("from", "0123456789");
+    from = open(path("from"), O_RDONLY);
+    to = open(path("to"), O_RDWR | O_CREAT, 0644);
+    for (size_t i = 0; i < COUNT(offsets); i++) {
+        off_t at = offsets[i], to_at = 0;
+
+        if (at > FAR)
+            continue;
+        note("offset %ld", (long)at);
+        TRY(sendfile(to, from, &at, 4));
+        note("at %ld", (long)at);
+        at = offsets[i];
+        TRY_REFUSED(copy_file_range(from, &at, to, &to_at, 4, 0));
+        note("at %ld %ld", (long)at, (long)to_at);
+        to_at = offsets[i];
+        at = 0;
+        TRY_REFUSED(copy_file_range(from, &at, to, &to_at, 4, 0));
+        note("at %ld %ld", (long)at, (long)to_at);
+    }
+    for (unsigned flags = 1; flags; flags <<= 8)
+        TRY(copy_file_range(from, NULL, to, NULL, 4, flags));
+    TRY(copy_file_range(from, NULL, to, NULL, 0, 0));
+    TRY(copy_file_range(from, NULL, from, NULL, 4, 0));
+    TRY(copy_file_range(to, &(off_t){0}, to, &(off_t){2}, 4, 0));
+    TRY(sendfile(from, from, NULL, 4));
+    TRY(sendfile(to, from, NULL, 0));
+    close(to);
+    to = open(path("to"), O_WRONLY | O_APPEND);
+    TRY(copy_file_range(from, &(off_t){0}, to, NULL, 4, 0));
+    TRY(sendfile(to, from, &(off_t){0}, 4));
+    TRY(copy_file_range(to, &(off_t){0}, from, NULL, 4, 0));
+    close(to);
+    to = open(now->dir, O_RDONLY);
+    TRY(copy_file_range(from, &(off_t){0}, to, NULL, 4, 0));
+    TRY(copy_file_range(to, &(off_t){0}, from, NULL, 4, 0));
+    close(to);
+    close(from);
+    note_content("to");
+}
+
+/* ---- Flags ----------------------------------------------------------------------- */
+
+/* One bit at a time, and none, and all. */
+static int flag_number(int number)
+{
+    if (number < 0)
+        return 0;
+    return number < 32 ? (int)(1u << number) : -1;
+}
+
+#define EACH_FLAG(flag)                                                                \
+    for (int bit_ = -1, flag = flag_number(bit_); bit_ <= 32;                          \
+         bit_++, flag = flag_number(bit_))
+
+static void flags_of_names(void)
+{
+    struct stat stat;
+
+    EACH_FLAG(flag)
+    {
+        int dir = open(now->dir, O_RDONLY | O_DIRECTORY);
+
+        put("file", "text");
+        symlink("file", path("link"));
+        mkdir(path("dir"), 0755);
+        note("flag %x", (unsigned)flag);
+        /* An empty path is not what is looked at. */
+        TRY(fstatat(dir, "link", &stat, flag & ~AT_NO_AUTOMOUNT));
+        TRY(faccessat(dir, "link", R_OK, flag));
+        TRY(fchownat(dir, "link", (uid_t)-1, (gid_t)-1, flag));
+        TRY(linkat(dir, "link", dir, "linked", flag));
+        TRY(utimensat(dir, "link", NULL, flag));
+        TRY(fchmodat(dir, "file", 0600, flag & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)));
+        TRY(unlinkat(dir, "dir", flag));
+        TRY(unlinkat(dir, "linked", flag));
+        TRY(unlinkat(dir, "file", flag));
+        unlink(path("file"));
+        unlink(path("link"));
+        unlink(path("linked"));
+        rmdir(path("dir"));
+        close(dir);
+    }
+}
+
+static void flags_of_renames(void)
+{
+    for (unsigned flags = 0; flags < 16; flags++) {
+        int dir = open(now->dir, O_RDONLY | O_DIRECTORY);
+
+        put("a", "a");
+        put("b", "b");
+        note("flags %x", flags);
+        /* A whiteout is a device; tmpfs has them, pmfs has not. */
+        if (!(flags & RENAME_WHITEOUT) || flags & RENAME_EXCHANGE) {
+            TRY(renameat2(dir, "a", dir, "b", flags));
+            TRY(renameat2(dir, "a", dir, "c", flags));
+            TRY(renameat2(dir, "none", dir, "b", flags));
+        }
+        unlink(path("a"));
+        unlink(path("b"));
+        unlink(path("c"));
+        close(dir);
+    }
+}
+
+static void flags_of_statx(void)
+{
+    static const unsigned masks[] = {0, STATX_BASIC_STATS, STATX__RESERVED, 0x7fffffff};
+    int dir = open(now->dir, O_RDONLY | O_DIRECTORY);
+    struct statx found;
+
+    put("file", "text");
+    EACH_FLAG(flag)
+    {
+        note("flag %x", (unsigned)flag);
+        for (size_t i = 0; i < COUNT(masks); i++)
+            TRY(statx(dir, "file", flag, masks[i], &found));
+    }
+    TRY(statx(dir, "", AT_EMPTY_PATH, 0, &found));
+    TRY(statx(dir, "", 0, 0, &found));
+    TRY(statx(dir, "file", AT_STATX_FORCE_SYNC | AT_STATX_DONT_SYNC, 0, &found));
+    close(dir);
+}
+
+static void modes_of_access(void)
+{
+    put("file", "text");
+    for (int mode = -1; mode < 20; mode++) {
+        note("mode %d", mode);
+        TRY(access(path("file"), mode));
+        TRY(access(path("none"), mode));
+        TRY(eaccess(path("file"), mode));
+    }
+}
+
+static void types_of_nodes(void)
+{
+    for (mode_t type = 0; type <= S_IFMT; type += 010000) {
+        note("type %o", type);
+        if (type == S_IFCHR || type == S_IFBLK)
+            continue; /* who may make them depends */
+        TRY(mknod(path("node"), type | 0644, 0));
+        TRY(mknod(path("node"), type | 0644, 0));
+        unlink(path("node"));
+    }
+    TRY(mkdir(path("a"), 0177777));
+    note_name("a");
+    TRY(mkdir(path("b"), 01777));
+    note_name("b");
+    TRY(symlink("", path("c")));
+    TRY(chmod(path("a"), 0177777));
+    note_name("a");
+}
+
+static void times_that_are_none(void)
+{
+    static const long ns[] = {LONG_MIN,   -1,        0,          999999999,
+                              1000000000, UTIME_NOW, UTIME_OMIT, LONG_MAX};
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+
+    for (size_t i = 0; i < COUNT(ns); i++)
+        for (size_t j = 0; j < COUNT(ns); j++) {
+            const struct timespec times[] = {{1, ns[i]}, {2, ns[j]}};
+
+            note("%ld %ld", ns[i], ns[j]);
+            TRY(futimens(fd, times));
+            TRY(utimensat(AT_FDCWD, path("file"), times, 0));
+            TRY(utimensat(AT_FDCWD, path("none"), times, 0));
+        }
+    static const long us[] = {LONG_MIN, -1, 0, 999999, 1000000};
+
+    for (size_t i = 0; i < COUNT(us); i++) {
+        const struct timeval times[] = {{1, us[i]}, {2, 0}};
+
+        note("%ld us", us[i]);
+        TRY(utimes(path("file"), times));
+        TRY(lutimes(path("file"), times));
+        TRY(futimesat(AT_FDCWD, path("file"), times));
+    }
+    close(fd);
+}
+
+static void attributes_that_are_none(void)
+{
+    static char long_name[300], large[70000];
+    static const char *names[] = {"user.a", "user.",    "user",   "",
+                                  "none.a", "system.a", long_name};
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+
+    snprintf(long_name, sizeof(long_name), "user.%0280d", 0);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        note("name %.20s", names[i]);
+        EACH_FLAG(flag)
+        {
+            TRY(setxattr(path("file"), names[i], "v", 1, flag));
+            TRY(fsetxattr(fd, names[i], "v", 1, flag));
+        }
+        TRY(getxattr(path("file"), names[i], large, 0));
+        TRY(getxattr(path("file"), names[i], large, 1));
+        TRY(fgetxattr(fd, names[i], large, sizeof(large)));
+        TRY(removexattr(path("file"), names[i]));
+        TRY(fremovexattr(fd, names[i]));
+    }
+    TRY(setxattr(path("file"), "user.large", large, 65537, 0));
+    TRY(setxattr(path("file"), "user.large", large, 0, 0));
+    TRY(setxattr(path("file"), "user.large", large, 1, XATTR_CREATE | XATTR_REPLACE));
+    TRY(setxattr(path("none"), "user.large", large, 1, 99));
+    TRY(listxattr(path("file"), large, 1));
+    TRY(listxattr(path("file"), large, 0));
+    close(fd);
+}
+
+static void descriptors_that_are_none(void)
+{
+    static const int operations[] = {0,       LOCK_SH, LOCK_UN, LOCK_SH | LOCK_EX,
+                                     LOCK_NB, 0x40};
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+
+    TRY(dup3(fd, fd, O_CLOEXEC));
+    EACH_FLAG(flag)
+    {
+        int other = TRY_FD(dup3(fd, 200, flag));
+
+        if (other >= 0)
+            close(other);
+    }
+    TRY(fcntl(fd, F_DUPFD, (int)negative));
+    TRY(fcntl(fd, F_DUPFD, INT_MAX));
+    TRY(fcntl(fd, F_DUPFD_CLOEXEC, (int)negative));
+    TRY(fcntl(fd, 9999, 0));
+    for (size_t i = 0; i < COUNT(operations); i++) {
+        note("operation %d", operations[i]);
+        TRY(flock(fd, operations[i]));
+    }
+    for (short type = -1; type < 5; type++)
+        for (short way = -1; way < 4; way++) {
+            struct flock lock = {.l_type = type, .l_whence = way, .l_len = 1};
+
+            if (type == F_UNLCK && way >= 0 && way <= 2)
+                continue;
+            note("type %d way %d", type, way);
+            TRY(fcntl(fd, F_SETLK, &lock));
+            if (type != F_UNLCK) /* which Linux refuses to look for */
+                TRY(fcntl(fd, F_GETLK, &lock));
+        }
+    TRY(fcntl(fd, F_SETFL, O_RDONLY | O_APPEND | O_EXCL));
+    TRY(fcntl(fd, F_GETFL));
+    TRY(close_range(20, 10, 0));
+    TRY(close_range(300, 301, 0x80));
+    close(fd);
+}
+
+static void maps_that_are_none(void)
+{
+    static const int protections[] = {PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE};
+    int fd = open(path("file"), O_RDONLY | O_CREAT, 0644);
+
+    TRY(truncate(path("file"), 8192));
+    for (size_t i = 0; i < COUNT(protections); i++) {
+        TRY_POINTER(mmap(NULL, 0, protections[i], MAP_PRIVATE, fd, 0));
+        TRY_POINTER(mmap(NULL, 4096, protections[i], MAP_PRIVATE, fd, 1));
+        TRY_POINTER(mmap(NULL, 4096, protections[i], MAP_PRIVATE, fd, -4096));
+        TRY_POINTER(mmap(NULL, 4096, protections[i], 0, fd, 0));
+        TRY_POINTER(mmap(NULL, SIZE_MAX, protections[i], MAP_PRIVATE, fd, 0));
+        TRY_POINTER(
+            mmap((void *)1, 4096, protections[i], MAP_PRIVATE | MAP_FIXED, fd, 0));
+    }
+    close(fd);
+    fd = open(path("file"), O_WRONLY);
+    TRY_POINTER(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0));
+    close(fd);
+    TRY_POINTER(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0));
+    fd = open(now->dir, O_RDONLY);
+    TRY_POINTER(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0));
+    close(fd);
+}
+
+static void texts_that_are_none(void)
+{
+    static const char *modes[] = {"", "x", "rr", "w", "q", "r+x", "ab+", "re", "wx"};
+    char template[PATH_MAX], target[16];
+    FILE *file;
+
+    put("file", "text");
+    symlink("file", path("link"));
+    TRY(readlink(path("link"), target, 0));
+    TRY(readlink(path("file"), target, sizeof(target)));
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        note("mode %s", modes[i]);
+        file = TRY_POINTER(fopen(path("file"), modes[i]));
+        if (file) {
+            TRY(fseek(file, -1, SEEK_SET));
+            TRY(fseek(file, 0, 99));
+            TRY(fseek(file, LONG_MIN, SEEK_CUR));
+            fclose(file);
+        }
+    }
+    snprintf(template, sizeof(template), "%s/nameXXXXX", now->dir);
+    TRY_FD(mkstemp(template));
+    TRY_POINTER(mkdtemp(template));
+    snprintf(template, sizeof(template), "%s/XXXXXXname", now->dir);
+    TRY_FD(mkstemps(template, 5));
+    TRY_FD(mkstemps(template, -1));
+    TRY(pathconf(path("file"), 9999));
+    TRY(pathconf(path("file"), -1));
+    TRY_POINTER(getcwd(target, 0));
+    TRY_POINTER(opendir(""));
+    TRY_POINTER(fdopendir(open(path("file"), O_RDONLY)));
+}
+
+#define CASES(X)                                                                       \
+    X(offsets_of_reads_and_writes)                                                     \
+    X(vectors_of_wrong_sizes)                                                          \
+    X(offsets_of_seeks)                                                                \
+    X(ranges)                                                                          \
+    X(copies)                                                                          \
+    X(flags_of_names)                                                                  \
+    X(flags_of_renames)                                                                \
+    X(flags_of_statx)                                                                  \
+    X(modes_of_access)                                                                 \
+    X(types_of_nodes)                                                                  \
+    X(times_that_are_none)                                                             \
+    X(attributes_that_are_none)                                                        \
+    X(descriptors_that_are_none)                                                       \
+    X(maps_that_are_none)                                                              \
+    X(texts_that_are_none)
+
+CASES(TEST_FUNCTION)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {CASES(TEST_ENTRY)};
+
+    umask(022);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
