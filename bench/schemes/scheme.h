@@ -92,4 +92,7 @@ int volume_open(struct volume *volume, const char *path, const struct scheme *sc
                 const struct volume_options *options);
 void volume_close(struct volume *volume);
 
+/* Reads a byte of each page: the first touch of one costs more than many writes. */
+void volume_touch(const struct volume *volume);
+
 #endif

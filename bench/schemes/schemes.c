@@ -49,3 +49,21 @@ void volume_close(struct volume *volume)
         volume->scheme->close(volume);
     volume->scheme = NULL;
 }
+
+static void touch(const volatile uint8_t *base, uint64_t size)
+{
+    for (uint64_t at = 0; base && at < size; at += PM_PAGE)
+        (void)base[at];
+}
+
+void volume_touch(const struct volume *volume)
+{
+    struct minl2r_info info;
+
+    if (volume->trees) {
+        touch(volume->trees->pm.base, volume->trees->pm.size);
+    } else if (minl2r_pool_info(volume->pool, &info) == 0) {
+        for (uint64_t at = 0; at < info.pool_size; at += PM_PAGE)
+            touch(minl2r_at(volume->pool, at), 1);
+    }
+}

@@ -149,10 +149,188 @@ static void files_have_what_was_written(void **state)
     }
 }
 
+/* ---- What is logged -------------------------------------------------------------- */
+
+#define BLOCK 4096u
+
+static const struct volume_options large = {
+    .block_size = BLOCK,
+    .file_count = 1,
+    .file_size = (uint64_t)64 * BLOCK,
+    .write_size = (uint64_t)8 * BLOCK,
+    .log_size = (uint64_t)256 << 10,
+};
+
+static uint64_t of_each_piece(uint64_t offset, uint64_t size,
+                              uint64_t (*payload)(uint64_t changed))
+{
+    uint64_t sum = 0;
+
+    for (uint64_t end = offset + size; offset < end;) {
+        uint64_t next = (offset / BLOCK + 1) * BLOCK;
+        uint64_t changed = (next < end ? next : end) - offset;
+
+        sum += payload(changed);
+        offset += changed;
+    }
+    return sum;
+}
+
+static uint64_t nothing(uint64_t changed)
+{
+    (void)changed;
+    return 0;
+}
+
+static uint64_t original_bytes(uint64_t changed)
+{
+    return changed;
+}
+
+static uint64_t a_pointer(uint64_t changed)
+{
+    (void)changed;
+    return 8;
+}
+
+static uint64_t the_lesser(uint64_t changed)
+{
+    return changed * 2 < BLOCK ? changed : 8;
+}
+
+static uint64_t a_block(uint64_t changed)
+{
+    (void)changed;
+    return BLOCK;
+}
+
+/* The new bytes; or the block, and the slot. */
+static uint64_t a_difference(uint64_t changed)
+{
+    return changed * 2 < BLOCK ? changed : BLOCK + 8;
+}
+
+/* Of an overwrite, without what is for nodes and inodes. */
+static const struct formula {
+    const char *scheme;
+    uint64_t (*payload)(uint64_t changed);
+} formulas[] = {
+    {"none", nothing},
+    {"minl2r", the_lesser},
+    {"minl2r-data", original_bytes},
+    {"minl2r-ptr", a_pointer},
+    {"bpfs-ordered", a_block},
+    {"bpfs-durable", a_block},
+    {"sp", a_block},
+    {"sjfs-eager", a_difference},
+    {"sjfs-lazy", a_difference},
+    {"journal", a_block},
+    {"ordered", nothing},
+};
+
+/* Shadow paging copies nodes: the one over several blocks; sp always, and the inode. */
+static uint64_t copied_above(const char *scheme, uint64_t offset, uint64_t size)
+{
+    bool is_one_block = offset / BLOCK == (offset + size - 1) / BLOCK;
+
+    if (strcmp(scheme, "sp") == 0)
+        return (uint64_t)2 * BLOCK;
+    return strncmp(scheme, "bpfs", 4) == 0 && !is_one_block ? BLOCK : 0;
+}
+
+static void assert_payload(const struct formula *formula, struct volume *volume,
+                           uint64_t offset, uint64_t size)
+{
+    static uint8_t src[4 * BLOCK], byte;
+    struct scheme_counts before, after;
+
+    memset(src, ++byte, size);
+    volume->scheme->count(volume, &before);
+    assert_int_equal(volume->scheme->write(volume->files[0], offset, src, size), 0);
+    volume->scheme->count(volume, &after);
+    uint64_t payload = after.stats.log_payload_bytes - before.stats.log_payload_bytes;
+    uint64_t expected = of_each_piece(offset, size, formula->payload) +
+                        copied_above(formula->scheme, offset, size);
+
+    if (payload != expected)
+        fail_msg("%s: %llu bytes at %llu: %llu are logged, not %llu", formula->scheme,
+                 (unsigned long long)size, (unsigned long long)offset,
+                 (unsigned long long)payload, (unsigned long long)expected);
+}
+
+static void test_formula(const struct formula *formula)
+{
+    static const uint8_t zeros[8 * BLOCK];
+    struct volume volume;
+
+    unlink(path);
+    assert_int_equal(volume_create(&volume, path, scheme_find(formula->scheme), &large),
+                     0);
+    for (uint64_t at = 0; at < large.file_size; at += sizeof(zeros))
+        assert_int_equal(
+            volume.scheme->write(volume.files[0], at, zeros, sizeof(zeros)), 0);
+    for (uint64_t size = 16; size <= 3 * BLOCK + 8; size += 8) {
+        assert_payload(formula, &volume, 4 * BLOCK, size);
+        assert_payload(formula, &volume, 9 * BLOCK + 1000, size);
+    }
+    for (uint64_t size = 9; size < 200; size++) /* more than a word: that has no log */
+        assert_payload(formula, &volume, 2 * BLOCK + 77, size);
+    volume_close(&volume);
+}
+
+static void what_is_logged_follows_the_formula_at_every_size(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(formulas) / sizeof(*formulas); i++)
+        test_formula(&formulas[i]);
+}
+
+static void every_scheme_has_a_formula(void **state)
+{
+    (void)state;
+    assert_int_equal(scheme_count, sizeof(formulas) / sizeof(*formulas));
+    for (size_t i = 0; i < scheme_count; i++)
+        assert_string_equal(schemes[i]->name, formulas[i].scheme);
+}
+
+/* ---- Full volumes ---------------------------------------------------------------- */
+
+static void a_full_volume_says_so_and_keeps_its_files(void **state)
+{
+    static uint8_t src[WRITE_SIZE_MAX], bytes[WRITE_SIZE_MAX];
+    uint64_t done;
+
+    (void)state;
+    for (size_t i = 0; i < scheme_count; i++) {
+        struct volume volume;
+        uint64_t at = 0;
+        int rc = 0;
+
+        unlink(path);
+        assert_int_equal(volume_create(&volume, path, schemes[i], &options), 0);
+        for (; rc == 0 && at < (uint64_t)64 << 20; at += rc == 0 ? sizeof(src) : 0) {
+            memset(src, (int)(at / sizeof(src)), sizeof(src));
+            rc = schemes[i]->write(volume.files[0], at, src, sizeof(src));
+        }
+        assert_int_equal(rc, -ENOSPC);
+        assert_true(at >= FILE_SIZE_MAX);
+        assert_int_equal(schemes[i]->size(volume.files[0]), at);
+        assert_int_equal(schemes[i]->read(volume.files[0], at - sizeof(src), bytes,
+                                          sizeof(bytes), &done),
+                         0);
+        for (uint64_t j = 0; j < sizeof(bytes); j++)
+            assert_int_equal(bytes[j], (uint8_t)(at / sizeof(src) - 1));
+        volume_close(&volume);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_have_what_was_written),
+        cmocka_unit_test(every_scheme_has_a_formula),
+        cmocka_unit_test(what_is_logged_follows_the_formula_at_every_size),
+        cmocka_unit_test(a_full_volume_says_so_and_keeps_its_files),
     };
 
     return cmocka_run_group_tests(tests, make_path, remove_path);

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/fs/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/scratch.h"
+
+#define BLOCK_SIZE 4096u
+#define LOG_SIZE ((uint64_t)4 << 20)
+
+/* ---- Volumes --------------------------------------------------------------------- */
+
+static int fill(const struct subject *subject, uint32_t number, uint64_t file_size)
+{
+    uint64_t size = file_size < RECORD_SIZE_MAX ? file_size : RECORD_SIZE_MAX;
+    int rc = 0;
+
+    for (uint64_t at = 0; rc == 0 && at < file_size; at += size)
+        rc = subject->volume.scheme->write(subject->volume.files[number], at,
+                                           content_at(at, 0), size);
+    return rc;
+}
+
+static int open_subject(const struct plan *plan, const struct scheme *scheme,
+                        struct subject *subject)
+{
+    const struct volume_options options = {
+        .block_size = BLOCK_SIZE,
+        .file_count = plan->threads_max,
+        .file_size = plan->file_size,
+        .write_size = 2 * RECORD_SIZE_MAX,
+        .log_size = LOG_SIZE,
+    };
+    const char *path = scratch_path(scheme->name);
+
+    if (!path)
+        return -ENOSPC;
+    int rc = volume_create(&subject->volume, path, scheme, &options);
+
+    scratch_unlink(path);
+    if (rc == 0)
+        volume_touch(&subject->volume);
+    for (uint32_t i = 0; rc == 0 && i < plan->threads_max; i++) {
+        subject->sequences[i] = (struct sequence){.file_size = plan->file_size};
+        rc = fill(subject, i, plan->file_size);
+    }
+    return rc;
+}
+
+/*
+ * Takes as much memory as all volumes need, and gives it back. A virtual machine may get
+ * a page from its host only when it is used first, and then in smaller pieces than
+ * later: the scheme that is first would be slower for it.
+ */
+static int warm_memory(const struct plan *plan)
+{
+    uint64_t size =
+        scheme_count * plan->threads_max * (plan->file_size + 8 * RECORD_SIZE_MAX);
+    const char *path = scratch_path("memory");
+    int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+
+    if (fd < 0)
+        return path ? -errno : -ENOSPC;
+    int rc = -posix_fallocate(fd, 0, (off_t)size);
+
+    close(fd);
+    scratch_unlink(path);
+    return rc;
+}
+
+int bench_open(const struct plan *plan, struct subject *subjects)
+{
+    int rc = content_make();
+
+    if (rc == 0)
+        rc = warm_memory(plan);
+    for (size_t i = 0; rc == 0 && i < scheme_count; i++)
+        rc = open_subject(plan, schemes[i], &subjects[i]);
+    return rc;
+}
+
+void bench_close(struct subject *subjects)
+{
+    for (size_t i = 0; i < scheme_count; i++)
+        if (subjects[i].volume.scheme)
+            volume_close(&subjects[i].volume);
+}
+
+/* ---- One batch of one thread ----------------------------------------------------- */
+
+struct batch {
+    struct subject *subject;
+    uint32_t number; /* of the thread and its file */
+    uint64_t calls;
+    uint32_t *ticks;   /* [calls]; NULL: not timed */
+    uint8_t *is_read;  /* [calls] */
+    uint64_t sum;      /* ticks of all */
+    uint64_t overhead; /* ticks of a call that does nothing */
+    int rc;
+};
+
+static int call(const struct subject *subject, uint32_t number, const struct call *next,
+                uint64_t size)
+{
+    static _Thread_local uint8_t buffer[RECORD_SIZE_MAX];
+    const struct scheme *scheme = subject->volume.scheme;
+    struct file *file = subject->volume.files[number];
+    uint64_t done;
+
+    return next->src ? scheme->write(file, next->offset, next->src, size)
+                     : scheme->read(file, next->offset, buffer, size, &done);
+}
+
+static void note(struct batch *batch, uint64_t i, const struct call *done,
+                 uint64_t ticks)
+{
+    ticks -= ticks < batch->overhead ? ticks : batch->overhead;
+    batch->ticks[i] = ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX;
+    batch->is_read[i] = done->src == NULL;
+    batch->sum += ticks;
+}
+
+/*
+ * A call takes from its start to the start of the next one: what its last fence waits
+ * for is over only then, since the clock can be read while a fence is waiting. What a
+ * call that does nothing takes is subtracted.
+ */
+static void run_batch(struct batch *batch)
+{
+    struct sequence *sequence = &batch->subject->sequences[batch->number];
+    uint64_t start = ticks_now();
+
+    batch->rc = 0;
+    batch->sum = 0;
+    for (uint64_t i = 0; batch->rc == 0 && i < batch->calls; i++) {
+        const struct call next = sequence_next(sequence);
+
+        batch->rc = call(batch->subject, batch->number, &next, sequence->record_size);
+        uint64_t end = ticks_now();
+
+        note(batch, i, &next, end - start);
+        start = end;
+    }
+}
+
+/* A file that is appended to is empty at first, or begins with an unaligned piece. */
+static int begin_batch(struct subject *subject, uint32_t number)
+{
+    struct sequence *sequence = &subject->sequences[number];
+    const struct workload *workload = sequence->workload;
+    const struct scheme *scheme = subject->volume.scheme;
+    struct file *file = subject->volume.files[number];
+
+    sequence_begin_batch(sequence);
+    if (!workload->appends)
+        return 0;
+    int rc = scheme->clear(file);
+
+    if (rc == 0 && workload->is_unaligned)
+        rc = scheme->write(file, 0, content_at(0, 0), UNALIGNED_SHIFT);
+    return rc;
+}
+
+/* ---- The second thread ----------------------------------------------------------- */
+
+/* It lives as long as the program, so that what the library keeps per thread is there. */
+static struct {
+    pthread_t thread;
+    pthread_barrier_t start, end;
+    struct batch *batch;
+    bool is_running;
+} helper;
+
+static void stay_on(int core)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET((size_t)core, &set);
+    sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void *help(void *arg)
+{
+    (void)arg;
+    stay_on(0); /* bench_pin() takes the last one */
+    for (;;) {
+        pthread_barrier_wait(&helper.start);
+        run_batch(helper.batch);
+        pthread_barrier_wait(&helper.end);
+    }
+    return NULL;
+}
+
+static int start_helper(void)
+{
+    if (helper.is_running)
+        return 0;
+    pthread_barrier_init(&helper.start, NULL, 2);
+    pthread_barrier_init(&helper.end, NULL, 2);
+    helper.is_running = true;
+    return -pthread_create(&helper.thread, NULL, help, NULL);
+}
+
+static int run_batches(struct batch *batches, uint32_t threads)
+{
+    int rc = threads > 1 ? start_helper() : 0;
+
+    if (rc < 0)
+        return rc;
+    if (threads > 1) {
+        helper.batch = &batches[1];
+        pthread_barrier_wait(&helper.start);
+    }
+    run_batch(&batches[0]);
+    if (threads > 1)
+        pthread_barrier_wait(&helper.end);
+    return batches[0].rc < 0 ? batches[0].rc : threads > 1 ? batches[1].rc : 0;
+}
+
+/* ---- Figures --------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+uint32_t bench_percentile(uint32_t *ticks, size_t count, double share)
+{
+    qsort(ticks, count, sizeof(*ticks), compare);
+    size_t rank = (size_t)ceil(share * (double)count);
+
+    return ticks[rank > 0 ? rank - 1 : 0];
+}
+
+/* ---- What a call that does nothing takes ------------------------------------------ */
+
+static int write_nothing(struct file *file, uint64_t offset, const void *src,
+                         uint64_t size)
+{
+    (void)file;
+    (void)offset;
+    (void)src;
+    (void)size;
+    return 0;
+}
+
+static uint64_t find_overhead(void)
+{
+    enum { CALLS = 4000 };
+    static const struct scheme nothing = {.write = write_nothing};
+    static uint32_t ticks[CALLS];
+    static uint8_t is_read[CALLS];
+    struct subject subject = {.volume = {.scheme = &nothing},
+                              .sequences = {{.file_size = (uint64_t)1 << 20}}};
+    struct batch batch = {
+        .subject = &subject, .calls = CALLS, .ticks = ticks, .is_read = is_read};
+
+    sequence_set(&subject.sequences[0], &workloads[0], 64);
+    run_batch(&batch);
+    return bench_percentile(ticks, CALLS, 0.5);
+}
+
+static struct ticks clock_of(void)
+{
+    static struct ticks clock;
+
+    if (clock.ns_per_tick == 0) {
+        clock = ticks_calibrate();
+        clock.overhead = find_overhead();
+    }
+    return clock;
+}
+
+/* Of those calls that are reads, or not. NAN: there are none. */
+static double median_of(const struct batch *batch, bool reads)
+{
+    uint32_t *chosen = calloc(batch->calls, sizeof(*chosen));
+    size_t count = 0;
+    double ns = NAN;
+
+    for (uint64_t i = 0; chosen && i < batch->calls; i++)
+        if (batch->is_read[i] == reads)
+            chosen[count++] = batch->ticks[i];
+    if (count > 0)
+        ns = bench_percentile(chosen, count, 0.5) * clock_of().ns_per_tick;
+    free(chosen);
+    return ns;
+}
+
+/* The calls of all threads together; their bytes, while the slowest thread ran. */
+static void find_timing(const struct batch *batches, uint32_t threads, uint32_t *all,
+                        struct timing *timing)
+{
+    const struct sequence *sequence = &batches[0].subject->sequences[0];
+    double ns_per_tick = clock_of().ns_per_tick;
+    uint64_t count = batches[0].calls * threads;
+    uint64_t slowest = 0;
+
+    for (uint32_t i = 0; i < threads; i++)
+        if (batches[i].sum > slowest)
+            slowest = batches[i].sum;
+    timing->p50 = bench_percentile(all, count, 0.5) * ns_per_tick;
+    timing->p99 =
+        count >= 100 ? bench_percentile(all, count, 0.99) * ns_per_tick : (double)NAN;
+    timing->p999 =
+        count >= 1000 ? bench_percentile(all, count, 0.999) * ns_per_tick : (double)NAN;
+    timing->mb_s = (double)(count * sequence->record_size) * 1000 /
+                   ((double)slowest * ns_per_tick);
+}
+
+static void subtract(struct scheme_counts *counts, const struct scheme_counts *less)
+{
+    counts->stats.fences -= less->stats.fences;
+    counts->stats.lines_flushed -= less->stats.lines_flushed;
+    counts->stats.lines_streamed -= less->stats.lines_streamed;
+    counts->stats.log_payload_bytes -= less->stats.log_payload_bytes;
+    counts->stats.log_bytes -= less->stats.log_bytes;
+    counts->stats.pm_bytes -= less->stats.pm_bytes;
+    counts->copied_bytes -= less->copied_bytes;
+    counts->checkpoints -= less->checkpoints;
+}
+
+static void add(struct scheme_counts *counts, const struct scheme_counts *more)
+{
+    counts->stats.fences += more->stats.fences;
+    counts->stats.lines_flushed += more->stats.lines_flushed;
+    counts->stats.lines_streamed += more->stats.lines_streamed;
+    counts->stats.log_payload_bytes += more->stats.log_payload_bytes;
+    counts->stats.log_bytes += more->stats.log_bytes;
+    counts->stats.pm_bytes += more->stats.pm_bytes;
+    counts->copied_bytes += more->copied_bytes;
+    counts->checkpoints += more->checkpoints;
+}
+
+/* ---- Runs ------------------------------------------------------------------------ */
+
+static uint64_t calls_of(const struct plan *plan, const struct sequence *sequence)
+{
+    uint64_t calls = plan->batch_size / sequence->record_size;
+    uint64_t most = sequence_calls_max(sequence);
+
+    if (calls < 8)
+        calls = 8;
+    if (calls > plan->calls_max)
+        calls = plan->calls_max;
+    return calls < most ? calls : most;
+}
+
+/* Memory for the times of one scheme's batches: all of them, one thread after another. */
+static uint32_t *all_ticks;
+static uint8_t *all_kinds;
+
+static int make_memory(const struct plan *plan)
+{
+    if (!all_ticks)
+        all_ticks = calloc(plan->calls_max * THREADS_MAX, sizeof(*all_ticks));
+    if (!all_kinds)
+        all_kinds = calloc(plan->calls_max * THREADS_MAX, sizeof(*all_kinds));
+    return all_ticks && all_kinds ? 0 : -ENOMEM;
+}
+
+static int run_subject(struct subject *subject, uint64_t calls, uint32_t threads,
+                       struct timing *timing, struct result *result)
+{
+    struct batch batches[THREADS_MAX] = {0};
+    struct scheme_counts before, after;
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < threads; i++)
+        rc = begin_batch(subject, i);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < threads; i++)
+        batches[i] = (struct batch){.subject = subject,
+                                    .number = i,
+                                    .calls = calls,
+                                    .ticks = all_ticks + i * calls,
+                                    .is_read = all_kinds + i * calls,
+                                    .overhead = clock_of().overhead};
+    subject->volume.scheme->count(&subject->volume, &before);
+    rc = run_batches(batches, threads);
+    if (rc < 0)
+        return rc;
+    subject->volume.scheme->count(&subject->volume, &after);
+    timing->read_p50 = median_of(&batches[0], true);
+    timing->write_p50 = median_of(&batches[0], false);
+    find_timing(batches, threads, all_ticks, timing);
+    subtract(&after, &before);
+    add(&result->counts, &after);
+    result->calls += calls * threads;
+    return 0;
+}
+
+int bench_run(const struct plan *plan, struct subject *subjects,
+              const struct workload *workload, uint64_t record_size, uint32_t threads,
+              struct result *results)
+{
+    struct timing ignored;
+    struct result warm_up;
+    int rc = make_memory(plan);
+
+    for (size_t i = 0; i < scheme_count; i++) {
+        results[i].calls = 0;
+        results[i].counts = (struct scheme_counts){0};
+        for (uint32_t j = 0; j < plan->threads_max; j++)
+            sequence_set(&subjects[i].sequences[j], workload, record_size);
+    }
+    uint64_t calls = calls_of(plan, &subjects[0].sequences[0]);
+
+    for (size_t i = 0; rc == 0 && i < scheme_count; i++)
+        rc = run_subject(&subjects[i], calls, threads, &ignored, &warm_up);
+    for (size_t round = 0; rc == 0 && round < plan->rounds; round++)
+        for (size_t i = 0; rc == 0 && i < scheme_count; i++) {
+            size_t turn = (round + i) % scheme_count;
+
+            rc = run_subject(&subjects[turn], calls, threads,
+                             &results[turn].rounds[round], &results[turn]);
+        }
+    return rc;
+}
+
+int bench_count(struct subject *subject, const struct workload *workload,
+                uint64_t record_size, uint64_t calls, struct scheme_counts *counts)
+{
+    struct sequence *sequence = &subject->sequences[0];
+    struct scheme_counts before;
+
+    sequence_set(sequence, workload, record_size);
+    int rc = begin_batch(subject, 0);
+
+    subject->volume.scheme->count(&subject->volume, &before);
+    for (uint64_t i = 0; rc == 0 && i < calls; i++) {
+        const struct call next = sequence_next(sequence);
+
+        rc = call(subject, 0, &next, record_size);
+    }
+    subject->volume.scheme->count(&subject->volume, counts);
+    subtract(counts, &before);
+    return rc;
+}
+
+struct bench_spread bench_timing(const struct plan *plan, const struct result *result,
+                                 size_t member)
+{
+    double samples[BENCH_ROUNDS_MAX];
+
+    for (size_t i = 0; i < plan->rounds; i++)
+        memcpy(&samples[i], (const uint8_t *)&result->rounds[i] + member,
+               sizeof(samples[i]));
+    return bench_spread(samples, plan->rounds);
+}
