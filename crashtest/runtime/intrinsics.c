@@ -3,6 +3,8 @@
 
 #include "crashtest/runtime/record.h"
 
+typedef uint32_t __attribute__((may_alias, aligned(1))) any_u32;
+
 void crashtest_hook_flush(const void *address)
 {
     record_flush(address, 1, TRACE_FLUSH, CALLER);
@@ -18,9 +20,16 @@ void crashtest_hook_fence(void)
     record_fence(CALLER);
 }
 
-void crashtest_hook_stream(const void *address, unsigned long size)
+/* `size` is a multiple of 4. */
+void crashtest_hook_stream(void *dst, const void *src, unsigned long size)
 {
-    record_store(address, size, TRACE_STREAM, false, CALLER);
+    any_u32 *to = dst;
+    const any_u32 *from = src;
+
+    record_store(dst, size, TRACE_STREAM, false, CALLER);
+    for (unsigned long i = 0; i < size / 4; i++)
+        to[i] = from[i];
+    record_settle();
 }
 
 void crashtest_hook_store_whole(void *dst, const void *src, unsigned long size)

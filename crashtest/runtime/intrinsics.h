@@ -16,7 +16,7 @@ extern "C" {
 void crashtest_hook_flush(const void *address);
 void crashtest_hook_clflush(const void *address);
 void crashtest_hook_fence(void);
-void crashtest_hook_stream(const void *address, unsigned long size);
+void crashtest_hook_stream(void *dst, const void *src, unsigned long size);
 void crashtest_hook_store_whole(void *dst, const void *src, unsigned long size);
 
 /* Those of the runtime. */
@@ -41,34 +41,26 @@ void *crashtest_hook_memset(void *dst, int byte, unsigned long size);
 #define __builtin_ia32_sfence() crashtest_hook_fence()
 #define __builtin_ia32_mfence() crashtest_hook_fence()
 
-#define CRASHTEST_STREAM(builtin, p, ...)                                              \
-    (crashtest_hook_stream((p), sizeof(*(p))), builtin((p), __VA_ARGS__))
+/* What went past the caches would take long to be read back, which is done at once: it
+ * is stored plainly, and called streamed. */
+#define CRASHTEST_STREAM(type, p, v)                                                   \
+    __extension__({                                                                    \
+        type crashtest_value = (v);                                                    \
+        crashtest_hook_stream((p), &crashtest_value, sizeof(type));                    \
+    })
 
-#define __builtin_ia32_movnti(p, v) CRASHTEST_STREAM(__builtin_ia32_movnti, p, v)
-#define __builtin_ia32_movnti64(p, v) CRASHTEST_STREAM(__builtin_ia32_movnti64, p, v)
-#define __builtin_ia32_movntq(p, v) CRASHTEST_STREAM(__builtin_ia32_movntq, p, v)
-#define __builtin_ia32_movntdq(p, v) CRASHTEST_STREAM(__builtin_ia32_movntdq, p, v)
-#define __builtin_ia32_movntdq256(p, v)                                                \
-    CRASHTEST_STREAM(__builtin_ia32_movntdq256, p, v)
-#define __builtin_ia32_movntdq512(p, v)                                                \
-    CRASHTEST_STREAM(__builtin_ia32_movntdq512, p, v)
-
-/* These point to the first number of a vector. */
-#define CRASHTEST_STREAM_VECTOR(builtin, p, v)                                         \
-    (crashtest_hook_stream((p), sizeof(v)), builtin((p), (v)))
-
-#define __builtin_ia32_movntps(p, v)                                                   \
-    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntps, p, v)
-#define __builtin_ia32_movntpd(p, v)                                                   \
-    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntpd, p, v)
-#define __builtin_ia32_movntps256(p, v)                                                \
-    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntps256, p, v)
-#define __builtin_ia32_movntpd256(p, v)                                                \
-    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntpd256, p, v)
-#define __builtin_ia32_movntps512(p, v)                                                \
-    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntps512, p, v)
-#define __builtin_ia32_movntpd512(p, v)                                                \
-    CRASHTEST_STREAM_VECTOR(__builtin_ia32_movntpd512, p, v)
+#define __builtin_ia32_movnti(p, v) CRASHTEST_STREAM(int, p, v)
+#define __builtin_ia32_movnti64(p, v) CRASHTEST_STREAM(long long, p, v)
+#define __builtin_ia32_movntq(p, v) CRASHTEST_STREAM(unsigned long long, p, v)
+#define __builtin_ia32_movntdq(p, v) CRASHTEST_STREAM(__typeof__(v), p, v)
+#define __builtin_ia32_movntdq256(p, v) CRASHTEST_STREAM(__typeof__(v), p, v)
+#define __builtin_ia32_movntdq512(p, v) CRASHTEST_STREAM(__typeof__(v), p, v)
+#define __builtin_ia32_movntps(p, v) CRASHTEST_STREAM(__typeof__(v), p, v)
+#define __builtin_ia32_movntpd(p, v) CRASHTEST_STREAM(__typeof__(v), p, v)
+#define __builtin_ia32_movntps256(p, v) CRASHTEST_STREAM(__typeof__(v), p, v)
+#define __builtin_ia32_movntpd256(p, v) CRASHTEST_STREAM(__typeof__(v), p, v)
+#define __builtin_ia32_movntps512(p, v) CRASHTEST_STREAM(__typeof__(v), p, v)
+#define __builtin_ia32_movntpd512(p, v) CRASHTEST_STREAM(__typeof__(v), p, v)
 
 #define CRASHTEST_STORE_WHOLE(type, p, v)                                              \
     __extension__({                                                                    \

@@ -96,6 +96,16 @@ static inline void record_load(const void *address, size_t size)
 void record_store(const void *address, size_t size, enum trace_kind kind, bool joined,
                   const void *pc);
 
+/* The same through the cache; most stores are of no interest either. */
+static inline void record_plain_store(const void *address, size_t size, const void *pc)
+{
+    if (record_pending_size == 0 && !record_may_be_pm(address) &&
+        recorder.hooks_left > 1)
+        recorder.hooks_left--;
+    else
+        record_store(address, size, TRACE_STORE, false, pc);
+}
+
 void record_flush(const void *address, size_t size, enum trace_kind kind,
                   const void *pc);
 void record_fence(const void *pc);

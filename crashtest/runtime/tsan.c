@@ -38,7 +38,7 @@ void __tsan_func_exit(void)
     HOOK void __tsan_##name(void *address);                                            \
     void __tsan_##name(void *address)                                                  \
     {                                                                                  \
-        record_store(address, size, TRACE_STORE, false, CALLER);                       \
+        record_plain_store(address, size, CALLER);                                     \
     }
 
 #define LOAD_AND_STORE(prefix, size)                                                   \
@@ -78,7 +78,7 @@ void __tsan_read_range(void *address, unsigned long size)
 
 void __tsan_write_range(void *address, unsigned long size)
 {
-    record_store(address, size, TRACE_STORE, false, CALLER);
+    record_plain_store(address, size, CALLER);
 }
 
 /* ---- Atomic operations ----------------------------------------------------------- */
