@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "crashtest/runtime/record.h"
@@ -19,7 +19,11 @@
 #define STACK_SIZE ((size_t)64 << 10)
 #define GUARD_LEFT 3
 #define TICK_S 1
-#define TICKS_MAX 2 /* of processor time, for functions that neither load nor store */
+/* A function that neither loads nor stores does not end if it uses a processor for so
+ * long, or none, while so many ticks come. */
+#define COMPUTES_S_MAX 2
+#define SLEEPS_TICKS_MAX 5
+#define SLEEPS_S_MIN 0.01 /* per tick, it would not sleep */
 
 static struct {
     sigjmp_buf back;
@@ -28,7 +32,8 @@ static struct {
     pthread_t thread; /* that the function was called in */
     uint64_t calls;
     uint64_t calls_at_tick, hooks_at_tick;
-    int ticks;
+    double time_at_move, time_at_tick; /* of the processor */
+    int sleeps;                        /* ticks in a row */
     char message[400];
 } guard;
 
@@ -83,21 +88,39 @@ static void on_signal(int number, siginfo_t *info, void *context)
     leave(GUARD_CRASHED);
 }
 
-/* What loads and stores is bounded by its hooks. */
+static double processor_time(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Ticks that come while the process is stopped are one. */
 static void on_tick(int number)
 {
-    uint64_t hooks = recorder.hooks_left + recorder.hooks_kept;
-
-    if (guard.is_active && !is_guarded) {
+    if (!guard.is_active)
+        return;
+    if (!is_guarded) {
         pthread_kill(guard.thread, number);
         return;
     }
-    if (guard.calls != guard.calls_at_tick || hooks != guard.hooks_at_tick)
-        guard.ticks = 0;
+    double time = processor_time();
+    uint64_t hooks = recorder.hooks_left + recorder.hooks_kept;
+    bool is_other_call = guard.calls != guard.calls_at_tick;
+    bool sleeps = time - guard.time_at_tick < SLEEPS_S_MIN;
+
+    /* What loads and stores is bounded by its hooks. */
+    if (is_other_call || hooks != guard.hooks_at_tick)
+        guard.time_at_move = time;
+    guard.sleeps = sleeps && !is_other_call ? guard.sleeps + 1 : 0;
     guard.calls_at_tick = guard.calls;
     guard.hooks_at_tick = hooks;
-    if (guard.is_active && guard.ticks++ >= TICKS_MAX)
+    guard.time_at_tick = time;
+    if (time - guard.time_at_move > COMPUTES_S_MAX)
         leave(GUARD_HUNG);
+    if (guard.sleeps >= SLEEPS_TICKS_MAX)
+        leave(GUARD_SLEEPS);
 }
 
 /* exit() of libc itself, as in err(), cannot be left: the process ends. */
@@ -138,9 +161,12 @@ static int use_own_stack(void)
 
 void guard_init_child(void)
 {
-    struct itimerval tick = {{TICK_S, 0}, {TICK_S, 0}};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM};
+    const struct itimerspec tick = {{TICK_S, 0}, {TICK_S, 0}};
+    timer_t timer;
 
-    setitimer(ITIMER_VIRTUAL, &tick, NULL);
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0)
+        timer_settime(timer, 0, &tick, NULL);
 }
 
 int guard_init(void)
@@ -148,7 +174,8 @@ int guard_init(void)
     static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
     struct sigaction action = {.sa_sigaction = on_signal,
                                .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
-    struct sigaction tick = {.sa_handler = on_tick, .sa_flags = SA_NODEFER};
+    struct sigaction tick = {.sa_handler = on_tick,
+                             .sa_flags = SA_NODEFER | SA_RESTART};
     static bool is_done;
     int result = is_done ? 0 : use_own_stack();
 
@@ -241,6 +268,9 @@ void guard_describe(const struct guard_report *report, char *text, size_t size)
         return;
     case GUARD_HUNG:
         snprintf(text, size, "does not end");
+        return;
+    case GUARD_SLEEPS:
+        snprintf(text, size, "waits for something that does not come");
         return;
     case GUARD_EXITED:
         snprintf(text, size, "calls exit(%d)", report->result);

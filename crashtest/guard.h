@@ -14,6 +14,7 @@ enum guard_end {
     GUARD_RETURNED,
     GUARD_CRASHED,
     GUARD_HUNG,
+    GUARD_SLEEPS, /* outside of what is scheduled */
     GUARD_EXITED,
     GUARD_DEADLOCKED,      /* every thread waits for another */
     GUARD_STARTED_THREADS, /* where there may be none */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct pair {
     _Alignas(64) uint64_t a;
@@ -174,6 +175,12 @@ static int check(const struct crashtest_pm *pm, const struct crashtest_crash *cr
     (void)arg;
     if (has_bug("check stores"))
         pair->stray++;
+    if (has_bug("check stores unseen"))
+        snprintf((char *)&pair->stray, sizeof(pair->stray), "by libc");
+    while (has_bug("check waits"))
+        pause();
+    if (has_bug("check exits"))
+        exit(0);
     if (has_bug("never-flushed, and nobody minds"))
         return 0;
     if (has_bug("check crashes"))
