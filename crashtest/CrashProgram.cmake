@@ -4,13 +4,19 @@
 set(crash_programs ${PROJECT_BINARY_DIR}/tests)
 file(MAKE_DIRECTORY ${crash_programs})
 
-# add_crash_program(name source [OPTIONS option ...] [LIBRARIES option ...])
+# add_crash_program(name source [COMPILER g++] [OPTIONS option ...] [LIBRARIES option ...])
 function(add_crash_program name source)
-    cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "OPTIONS;LIBRARIES")
+    cmake_parse_arguments(PARSE_ARGV 2 arg "" "COMPILER" "OPTIONS;LIBRARIES")
+    set(compiler ${MINL2R_GCC})
+    set(standard -std=gnu11)
+    if(arg_COMPILER)
+        set(compiler ${arg_COMPILER})
+        set(standard)
+    endif()
     set(program ${crash_programs}/${name})
     add_custom_command(OUTPUT ${program}
-        COMMAND ${CMAKE_COMMAND} -E env CRASHTEST_CC=${MINL2R_GCC}
-                ${PROJECT_BINARY_DIR}/bin/crashtest-cc -std=gnu11 -O1 -Wall -Wextra
+        COMMAND ${CMAKE_COMMAND} -E env CRASHTEST_CC=${compiler}
+                ${PROJECT_BINARY_DIR}/bin/crashtest-cc ${standard} -O1 -Wall -Wextra
                 ${arg_OPTIONS} -o ${program} ${source} ${arg_LIBRARIES}
         DEPENDS ${source} crashtest minl2r_traced ${traced_library}
                 ${PROJECT_BINARY_DIR}/bin/crashtest-cc

@@ -58,6 +58,7 @@ struct report_schedule {
     uint64_t seed;
     uint64_t turns;
     uint64_t same_as; /* seed of an earlier one that did the same to PM; 0: none */
+    bool is_tried;    /* no: enough was wrong before */
     struct explore_count count;
     size_t failures;
 };

@@ -42,8 +42,9 @@ static const char head[] =
     ".bar{display:block;width:4rem;height:.7em;background:var(--soft)}"
     ".bar i{display:block;height:100%;background:var(--kept)}\n"
     "article{border-top:1px solid var(--line);margin-top:2rem}\n"
-    ".t0,.t1,.t2,.t3{border-left:.4rem solid;font-weight:600}.t0{border-color:#1565c0}"
-    ".t1{border-color:#6a1b9a}.t2{border-color:#ef6c00}.t3{border-color:#00838f}\n"
+    "td.t0,td.t1,td.t2,td.t3{border-left:.4rem solid;font-weight:600}"
+    "td.t0{border-left-color:#1565c0}td.t1{border-left-color:#6a1b9a}"
+    "td.t2{border-left-color:#ef6c00}td.t3{border-left-color:#00838f}\n"
     ".scroll{overflow-x:auto}small{opacity:.75}\n"
     "</style>\n";
 
@@ -79,14 +80,23 @@ static void print_element(FILE *out, const char *open, const char *text,
 
 /* ---- A failure ------------------------------------------------------------------- */
 
-static void print_intro(FILE *out)
+static void print_intro(FILE *out, const struct report *report)
 {
     fputs(
         "<p>A power failure keeps what is in persistent memory (PM) and loses what is "
-        "still in the CPU's caches. crashtest ran the program once, and then had it "
-        "recover from the contents that PM could have had at each moment of that run."
-        "</p>\n",
+        "still in the CPU's caches. ",
         out);
+    if (report->schedule_count > 0)
+        fprintf(
+            out,
+            "crashtest ran the program with its %u threads in %zu different orders, "
+            "and then had it recover from the contents that PM could have had at "
+            "each moment of each run.</p>\n",
+            report->threads, report_orders(report));
+    else
+        fputs("crashtest ran the program once, and then had it recover from the "
+              "contents that PM could have had at each moment of that run.</p>\n",
+              out);
 }
 
 static void print_verdict(FILE *out, const struct report *report)
@@ -132,6 +142,11 @@ static void print_losses(FILE *out, const struct failure *failure)
             "<li><b>Nothing was lost:</b> all that was stored before was durable.</li>"
             "\n",
             out);
+    else if (lost == 0)
+        fprintf(out,
+                "<li><b>Nothing was lost:</b> %zu store%s not durable yet, but had "
+                "arrived.</li>\n",
+                failure->store_count, failure->store_count == 1 ? " was" : "s were");
     else
         fprintf(out,
                 "<li><b>%zu of %zu stores were lost</b> that were not durable yet; the "
@@ -393,6 +408,9 @@ static void print_order(FILE *out, const struct report_schedule *order)
     if (order->same_as != 0)
         fprintf(out, "<td colspan=\"3\">does the same to PM as seed %llu</td></tr>\n",
                 (unsigned long long)order->same_as);
+    else if (!order->is_tried)
+        fputs("<td colspan=\"3\">not crashed: enough was wrong before</td></tr>\n",
+              out);
     else
         fprintf(out, "<td>%llu</td><td>%llu</td><td class=\"%s\">%zu</td></tr>\n",
                 (unsigned long long)order->count.points,
@@ -409,7 +427,7 @@ static void print_orders(FILE *out, const struct report *report)
         "<h2>Orders of threads</h2>\n<p>The program was run %zu times, each time "
         "with its %u threads in the order that a seed decides: they change before "
         "stores to PM, flushes and fences, and where they lock or wait. %zu of these "
-        "runs did not do the same to PM; each of them was crashed. The same seed "
+        "runs did not do the same to PM: those are to be crashed. The same seed "
         "gives the same order again: <code>--seed N --schedules 1</code>.</p>\n"
         "<details open><summary>By seed</summary><table><tr><th>Seed</th>"
         "<th>Turns</th><th>Crash points</th><th>States</th><th>Faults</th></tr>\n",
@@ -484,7 +502,7 @@ static void print_page(FILE *out, const struct report *report)
     fputs(head, out);
     print_element(out, "<title>crashtest: ", report->name, "</title></head><body>\n");
     print_element(out, "<h1>crashtest: ", report->name, "</h1>\n");
-    print_intro(out);
+    print_intro(out, report);
     print_verdict(out, report);
     for (size_t i = 0; i < report->failure_count; i++)
         print_failure(out, report, &report->failures[i]);

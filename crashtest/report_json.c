@@ -138,9 +138,11 @@ static void print_schedules(FILE *out, const struct report *report)
 
         fprintf(out,
                 "%s\n    {\"seed\": %llu, \"turns\": %llu, \"same_as\": %llu, "
+                "\"tried\": %s, "
                 "\"points\": %llu, \"states\": %llu, \"failures\": %zu}",
                 i > 0 ? "," : "", (unsigned long long)order->seed,
                 (unsigned long long)order->turns, (unsigned long long)order->same_as,
+                order->is_tried ? "true" : "false",
                 (unsigned long long)order->count.points,
                 (unsigned long long)order->count.states, order->failures);
     }

@@ -229,6 +229,7 @@ static void add_counts(struct schedules *schedules, const struct attempt *attemp
     report_add_count(&to->count, &from->count);
     order->count = from->count;
     order->failures = attempt->id_count;
+    order->is_tried = true;
 }
 
 /* What a worker has found is judged once more here, to be explained. */

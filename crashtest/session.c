@@ -66,7 +66,6 @@ static void note_unseen(uint64_t operation)
 void crashtest_begin(const char *format, ...)
 {
     struct marks *marks = running ? running->marks : NULL;
-    struct trace *trace = recorder.trace;
     va_list args;
 
     if (!marks)
@@ -78,15 +77,14 @@ void crashtest_begin(const char *format, ...)
         note_misuse("more than 65536 operations: let run do less");
     if (my_operation != 0 || marks->count == OPERATIONS_MAX)
         return;
-    record_settle();
-    recorder.trace = NULL;
+    uint64_t number = __atomic_fetch_add(&marks->count, 1, __ATOMIC_RELAXED);
+
     va_start(args, format);
-    vsnprintf(marks->names[marks->count], OPERATION_NAME_MAX + 1, format, args);
+    vsnprintf(marks->names[number], OPERATION_NAME_MAX + 1, format, args);
     va_end(args);
-    recorder.trace = trace;
-    marks->open++;
-    my_operation = marks->count + 1;
-    record_mark(TRACE_BEGIN, marks->count++);
+    __atomic_fetch_add(&marks->open, 1, __ATOMIC_RELAXED);
+    my_operation = number + 1;
+    record_mark(TRACE_BEGIN, number);
     note_unseen(0);
 }
 
@@ -100,7 +98,7 @@ void crashtest_end(void)
         note_misuse("crashtest_end() without the crashtest_begin() of the same thread");
         return;
     }
-    marks->open--;
+    __atomic_fetch_sub(&marks->open, 1, __ATOMIC_RELAXED);
     record_mark(TRACE_END, my_operation - 1);
     note_unseen(my_operation);
     my_operation = 0;

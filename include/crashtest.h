@@ -134,7 +134,7 @@ void crashtest_begin(const char *format, ...) __attribute__((format(printf, 1, 2
 void crashtest_end(void);
 
 /*
- * `recover` or `check` takes a checksum of these bytes of PM, until
+ * `recover` or `check` takes a checksum of these bytes of PM, or compares them all, until
  * crashtest_hash_end(), and all that it will make of it is whether they are
  * complete: as they were when `run` had paused storing them. All other contents, of
  * which there may be any number, are then tried as one. Optional.

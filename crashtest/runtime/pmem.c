@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "crashtest/runtime/bytes.h"
 #include "crashtest/runtime/map.h"
 #include "crashtest/runtime/record.h"
 
@@ -131,16 +132,11 @@ static void finish(void *dst, size_t size, unsigned flags, const void *pc)
         record_fence(pc);
 }
 
-/* The hook of memmove() finds the bytes stored already. */
 static void *move(void *dst, const void *src, size_t size, unsigned flags,
                   const void *pc)
 {
-    struct trace *trace = recorder.trace;
-
     record_store(dst, size, kind_of(size, flags), false, pc);
-    recorder.trace = NULL;
-    memmove(dst, src, size);
-    recorder.trace = trace;
+    bytes_move(dst, src, size);
     record_settle();
     finish(dst, size, flags, pc);
     return dst;
@@ -148,12 +144,8 @@ static void *move(void *dst, const void *src, size_t size, unsigned flags,
 
 static void *set(void *dst, int byte, size_t size, unsigned flags, const void *pc)
 {
-    struct trace *trace = recorder.trace;
-
     record_store(dst, size, kind_of(size, flags), false, pc);
-    recorder.trace = NULL;
-    memset(dst, byte, size);
-    recorder.trace = trace;
+    bytes_set(dst, byte, size);
     record_settle();
     finish(dst, size, flags, pc);
     return dst;

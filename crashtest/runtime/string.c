@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <wchar.h>
 
+#include "crashtest/runtime/bytes.h"
 #include "crashtest/runtime/intrinsics.h"
 #include "crashtest/runtime/record.h"
 
@@ -74,7 +75,17 @@ static void copy_backward(void *dst, const void *src, size_t size)
         *--to = *--from;
 }
 
-static void fill(void *dst, int byte, size_t size)
+void bytes_move(void *dst, const void *src, size_t size)
+{
+    if (copy_small(dst, src, size))
+        ;
+    else if ((uintptr_t)dst - (uintptr_t)src < size)
+        copy_backward(dst, src, size);
+    else
+        copy_forward(dst, src, size);
+}
+
+void bytes_set(void *dst, int byte, size_t size)
 {
     __asm__ volatile("rep stosb" : "+D"(dst), "+c"(size) : "a"(byte) : "memory");
 }
@@ -90,12 +101,7 @@ static void move(void *dst, const void *src, size_t size, const void *pc)
     load(src, size);
     if (recorder.trace)
         record_store(dst, size, TRACE_STORE, false, pc);
-    if (copy_small(dst, src, size))
-        ;
-    else if ((uintptr_t)dst - (uintptr_t)src < size)
-        copy_backward(dst, src, size);
-    else
-        copy_forward(dst, src, size);
+    bytes_move(dst, src, size);
     if (recorder.trace)
         record_settle();
 }
@@ -104,7 +110,7 @@ static void set(void *dst, int byte, size_t size, const void *pc)
 {
     if (recorder.trace)
         record_store(dst, size, TRACE_STORE, false, pc);
-    fill(dst, byte, size);
+    bytes_set(dst, byte, size);
     if (recorder.trace)
         record_settle();
 }

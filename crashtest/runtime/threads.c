@@ -604,13 +604,14 @@ HOOK int pthread_once(pthread_once_t *once, void (*function)(void))
 
 /* ---- Time ------------------------------------------------------------------------ */
 
-/* False: there is nobody to wait for. */
+/* Others go on meanwhile, if there are any. */
 static bool sleeps_here(const void *pc)
 {
-    if (schedule_alive < 2)
+    if (is_free())
         return false;
     record_settle();
-    wait_for(WAIT_SLEEP, NULL, true, pc);
+    if (schedule_alive > 1)
+        wait_for(WAIT_SLEEP, NULL, true, pc);
     return true;
 }
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Usage: reports.sh CMAKE JSON_GET PROGRAM PASSING
-# PROGRAM fails: its reports for scripts and for people say so; PASSING does not.
+# Usage: reports.sh CMAKE JSON_GET PROGRAM PASSING THREADS
+# PROGRAM fails: its reports for scripts and for people say so; PASSING does not. THREADS fails, in
+# some orders of its threads.
 set -euo pipefail
-cmake=$1 json_get=$2 program=$3 passing=$4
+cmake=$1 json_get=$2 program=$3 passing=$4 threads=$5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -64,6 +65,15 @@ expect "$work/passed.json" coverage exact
 expect "$work/passed.json" failures '[]'
 contains "$work/passed.html" Passed
 well_formed "$work/passed.html"
+
+"$threads" --json "$work/threads.json" --html "$work/threads.html" >"$work/threads.txt" || true
+expect "$work/threads.json" threads 3
+expect "$work/threads.json" 'schedules;0;failures' 0
+expect "$work/threads.json" 'failures;0;seed' 2
+expect "$work/threads.json" 'failures;0;turns;0;operation' 'append 0 of writer 1'
+contains "$work/threads.html" 'Who ran before the crash'
+contains "$work/threads.html" 'Orders of threads'
+well_formed "$work/threads.html"
 
 status=0
 "$passing" --json "$work/missing/file" 2>"$work/error" || status=$?
