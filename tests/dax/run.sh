@@ -5,7 +5,8 @@
 # privileges.
 #
 # qemu has no model of CPU caches: what was never flushed survives, too. So this tests
-# mapping, DAX and recovery; crashtest looks for lines that can be lost.
+# mapping, DAX and recovery; crashtest looks for lines that can be lost. Exit status 77: the
+# kernel cannot be had.
 set -euo pipefail
 # With MINL2R_TEST_LONG=ON it runs more tests, for some minutes.
 [ $# -eq 1 ] || { echo "Usage: run.sh BUILD" >&2; exit 2; }
