@@ -257,16 +257,16 @@ int __real_inode_set_state(struct minl2r_tx *tx, const struct inode *inode,
                            enum pm_state value);
 int __wrap_dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
                       const struct name *name, const struct dir_entry *entry,
-                      const struct dir_change *added, struct dir_change *change);
+                      struct dir_change *change);
 int __real_dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
                       const struct name *name, const struct dir_entry *entry,
-                      const struct dir_change *added, struct dir_change *change);
+                      struct dir_change *change);
 int __wrap_dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
                    const struct name *name, uint64_t ino, uint32_t type,
-                   struct inode_head *head, struct dir_change *change);
+                   struct dir_change *change);
 int __real_dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
                    const struct name *name, uint64_t ino, uint32_t type,
-                   struct inode_head *head, struct dir_change *change);
+                   struct dir_change *change);
 int __wrap_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
                        const struct dir_entry *entry, uint64_t ino, uint32_t type);
 int __real_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
@@ -307,22 +307,22 @@ int __wrap_inode_set_state(struct minl2r_tx *tx, const struct inode *inode,
 
 int __wrap_dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
                       const struct name *name, const struct dir_entry *entry,
-                      const struct dir_change *added, struct dir_change *change)
+                      struct dir_change *change)
 {
     struct minl2r_tx *alone = begin_alone(ENTRY_REMOVED_ALONE, tx);
 
     return end_alone(alone, tx,
-                     __real_dir_remove(fs, alone, inode, name, entry, added, change));
+                     __real_dir_remove(fs, alone, inode, name, entry, change));
 }
 
 int __wrap_dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
                    const struct name *name, uint64_t ino, uint32_t type,
-                   struct inode_head *head, struct dir_change *change)
+                   struct dir_change *change)
 {
     struct minl2r_tx *alone = begin_alone(ENTRY_ADDED_ALONE, tx);
 
     return end_alone(alone, tx,
-                     __real_dir_add(fs, alone, inode, name, ino, type, head, change));
+                     __real_dir_add(fs, alone, inode, name, ino, type, change));
 }
 
 int __wrap_dir_replace(struct minl2r_tx *tx, const struct inode *inode,

@@ -29,7 +29,7 @@ struct pm_map {
 _Static_assert(sizeof(struct pm_map) == 16, "PMFS_FORMAT.md: pm_map");
 
 #define PM_FS_MAGIC "pmfs\r\n\032"
-#define PM_FS_FORMAT 2u
+#define PM_FS_FORMAT 3u
 
 struct pm_fs {
     uint8_t magic[8];           /* PM_FS_MAGIC, written last */
@@ -65,7 +65,7 @@ enum pm_state {
 #define PM_ROOT_INO 1u
 
 struct pm_inode {
-    uint64_t size; /* bytes; of a directory a multiple of block_size */
+    uint64_t size; /* bytes; of a directory block_size for each block of entries */
     int64_t mtime_ns;
     int64_t ctime_ns;
     uint64_t blocks; /* that `map` and `xattrs` hold, nodes included */
@@ -101,8 +101,16 @@ enum pm_inode_flags {
 #define PM_INODE_USED_SIZE offsetof(struct pm_inode, reserved1)
 
 /*
- * A directory entry, live or free. The entries of a block fill it exactly; live ones
- * never move. `name` is not terminated.
+ * In a directory, `map.root` and the slots of nodes name a block of entries, or, with
+ * this bit, a node. Which of a node's slots leads to a name, the next bits of its hash
+ * say, from the top; neighbours may name the same block of entries. `map.height` is 0:
+ * with another the map is of format 1 or 2, and the entries are in no order.
+ */
+#define PM_DIR_NODE 1u
+
+/*
+ * A directory entry, live or free. The entries of a block fill it exactly. `name` is
+ * not terminated.
  */
 struct pm_dirent {
     uint64_t ino;      /* 0: free */

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "pmfs-proto/core/inode.h"
 #include "pmfs-proto/core/map.h"
@@ -87,6 +89,7 @@ static int init_geometry(struct pmfs *fs, struct minl2r_pool *pool)
     for (uint32_t bits = 44 - fs->block_shift; fs->map_height * fs->map_shift < bits;)
         fs->map_height++;
     memcpy(&fs->id, info.uuid, sizeof(fs->id));
+    fs->hash_seed = XXH3_64bits(info.uuid, sizeof(info.uuid));
     fs->pm = minl2r_root(pool, sizeof(*fs->pm));
     if (fs->pm)
         return 0;
@@ -241,8 +244,6 @@ int fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *options
     if (rc < 0)
         goto free_fs;
     fs->flags = options->flags;
-    if (getrandom(&fs->hash_seed, sizeof(fs->hash_seed), GRND_NONBLOCK) < 0)
-        fs->hash_seed = (uint64_t)fs_now_ns();
     rc = table_attach(fs);
     if (rc < 0)
         goto free_fs;

@@ -41,7 +41,7 @@ struct pmfs {
     uint32_t map_shift;  /* log2 of slots per node */
     uint32_t map_height; /* the greatest that a map can need */
     uint32_t flags;      /* enum pmfs_mount_flags */
-    uint64_t hash_seed;  /* of names in DRAM: nobody outside can make them collide */
+    uint64_t hash_seed;  /* of names, from the pool's uuid */
     uint64_t id;         /* from the pool's uuid */
     struct inode_table *table;
     struct inode_cache *cache;

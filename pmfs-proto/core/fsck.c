@@ -24,6 +24,7 @@
 #include "pmfs-proto/core/dir.h"
 #include "pmfs-proto/core/fsck.h"
 #include "pmfs-proto/core/map.h"
+#include "pmfs-proto/core/trie.h"
 #include "pmfs-proto/core/view.h"
 #include "pmfs-proto/core/xattr.h"
 
@@ -416,6 +417,18 @@ static void check_type(struct fsck *fsck, uint64_t dir, const struct pm_dirent *
                   (pm->mode & S_IFMT) >> 12);
 }
 
+/* One that is elsewhere than its hash says is listed by nobody, and not found. */
+static void check_hash(struct fsck *fsck, const struct trie *trie,
+                       const struct pm_dirent *entry)
+{
+    uint64_t hash = dirent_hash(trie->fs, entry->name, entry->name_size);
+
+    if (hash < trie_first(trie) || hash > trie_last(trie))
+        report_as(fsck, (struct fsck_finding){.kind = FSCK_CONTENT},
+                  "directory %" PRIu64 ": \"%.*s\" is in a block for other names",
+                  trie->ino, entry->name_size, entry->name);
+}
+
 static void check_entry(struct fsck *fsck, uint64_t dir, const struct pm_dirent *entry)
 {
     const struct pm_inode *pm = inode_of(fsck, entry->ino);
@@ -433,29 +446,124 @@ static void check_entry(struct fsck *fsck, uint64_t dir, const struct pm_dirent 
         check_subdirectory(fsck, dir, entry->ino, pm);
 }
 
-static void visit_directory(struct walk *walk, uint64_t index, const void *block)
+/* Reads the entries of a block. Returns how many are live. */
+static uint32_t check_entries(struct walk *walk, uint64_t index, const void *block,
+                              const struct trie *trie)
 {
     struct fsck *fsck = walk->fsck;
     const struct pm_dirent *entry;
+    uint32_t count = 0;
 
     for (uint32_t at = 0; at < fsck->fs.block_size; at += entry->size) {
-        entry = dir_entry_at(&fsck->fs, block, at);
+        entry = dirent_at(&fsck->fs, block, at);
         if (!entry) {
             report(fsck,
                    "directory %" PRIu64 ": block %" PRIu64
                    ": the entry at byte %" PRIu32 " is impossible",
                    walk->ino, index, at);
-            return;
+            return count + 1;
         }
         if (!entry->ino)
             continue;
-        if (!dir_has_good_name(entry))
+        count++;
+        if (!dirent_has_good_name(entry))
             report(fsck,
                    "directory %" PRIu64 ": block %" PRIu64 ": the name at byte %" PRIu32
                    " is impossible",
                    walk->ino, index, at);
         check_entry(fsck, walk->ino, entry);
+        if (trie)
+            check_hash(fsck, trie, entry);
     }
+    return count;
+}
+
+/* Of a directory of an older format. */
+static void visit_linear(struct walk *walk, uint64_t index, const void *block)
+{
+    check_entries(walk, index, block, NULL);
+}
+
+static bool names_nothing(const struct pmfs *fs, const uint64_t *node)
+{
+    uint32_t slots = 1u << fs->map_shift;
+
+    for (uint32_t i = 0; i < slots; i++) {
+        if (node[i])
+            return false;
+    }
+    return true;
+}
+
+/*
+ * Claims the nodes that are come to at the first of their hashes. False: one is another's,
+ * and the way ends above it.
+ */
+static bool enter_nodes(struct walk *walk, struct trie *trie, uint64_t hash)
+{
+    const struct pmfs *fs = trie->fs;
+
+    for (uint32_t level = 0; level < trie->height; level++) {
+        const uint64_t *node = trie->way[level].node;
+        uint64_t offset = minl2r_offset(fs->pool, node);
+
+        if (hash << (level * fs->map_shift))
+            continue;
+        if (!claim(walk->fsck, offset, walk->ino)) {
+            trie->height = level;
+            return false;
+        }
+        walk->blocks++;
+        if (names_nothing(fs, node))
+            report(walk->fsck,
+                   "directory %" PRIu64 ": node 0x%" PRIx64 " names nothing", walk->ino,
+                   offset);
+    }
+    return true;
+}
+
+static void check_block(struct walk *walk, const struct trie *trie)
+{
+    if (!claim(walk->fsck, trie->slot, walk->ino))
+        return;
+    walk->blocks++;
+    if (check_entries(walk, walk->end++, trie->block, trie) == 0 && trie->height > 0)
+        report_as(walk->fsck, (struct fsck_finding){.kind = FSCK_CONTENT},
+                  "directory %" PRIu64 ": block 0x%" PRIx64 " has no names", walk->ino,
+                  trie->slot);
+}
+
+/* Goes from group to group of slots, as dir_list() does. */
+static void walk_trie(struct walk *walk, const struct pm_map *pm)
+{
+    struct fsck *fsck = walk->fsck;
+    struct trie trie;
+    uint64_t hash = 0;
+
+    do {
+        int rc = trie_find(&trie, &fsck->fs, pm, walk->ino, hash);
+        bool entered = enter_nodes(walk, &trie, hash);
+
+        if (entered && rc < 0)
+            report(fsck, "%s", pmfs_errormsg());
+        if (entered && rc == 0)
+            trie_widen(&trie);
+        if (entered && rc == 0 && trie.block)
+            check_block(walk, &trie);
+        hash = trie_last(&trie) + 1;
+    } while (hash != 0);
+    walk->data = walk->end < walk->limit ? walk->end : walk->limit;
+    walk->beyond = walk->end - walk->data;
+}
+
+static void walk_directory(struct walk *walk, const struct pm_map *pm)
+{
+    walk->fsck->hash_count = 0;
+    walk->visit = visit_linear;
+    if (pm->height > 0)
+        walk_map(walk, pm);
+    else
+        walk_trie(walk, pm);
 }
 
 /* ---- Inodes -------------------------------------------------------------------- */
@@ -568,11 +676,10 @@ static void check_inode(struct fsck *fsck, uint64_t ino, uint8_t state)
     }
     count_inode(fsck, pm, state);
     walk.limit = blocks_of(&fsck->fs, pm->size);
-    if (S_ISDIR(pm->mode)) {
-        walk.visit = visit_directory;
-        fsck->hash_count = 0;
-    }
-    walk_map(&walk, &pm->map);
+    if (S_ISDIR(pm->mode))
+        walk_directory(&walk, &pm->map);
+    else
+        walk_map(&walk, &pm->map);
     check_xattrs(fsck, &place, &walk);
     check_blocks(fsck, &walk, pm, state, fsck->damages == damages);
     if (S_ISDIR(pm->mode))

@@ -7,15 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pmfs-proto/core/dir.h"
 #include "pmfs-proto/core/xattr.h"
 
 #define SHARD_COUNT 64u
 #define UNUSED_LIMIT_DEFAULT 65536u
 #define BUCKETS_MIN 64u
-
-/* Bytes that indexes of directories may take, per unused inode kept. */
-#define INDEX_BYTES_PER_INODE 512u
 
 /* Set in inode.pins when the cache no longer knows it: the last pin frees it. */
 #define PIN_GONE 0x80000000u
@@ -35,8 +31,6 @@ struct shard {
 
 struct inode_cache {
     uint32_t shard_limit; /* inodes kept although in no use, roughly */
-    uint64_t index_limit; /* bytes that indexes of directories may take, likewise */
-    uint64_t index_bytes; /* atomic: that they take */
     struct shard shards[SHARD_COUNT];
 };
 
@@ -68,7 +62,6 @@ static void inode_destroy(struct inode *inode)
 {
     if (!inode)
         return;
-    dir_destroy(inode->dir);
     pthread_rwlock_destroy(&inode->lock);
     free(inode);
 }
@@ -165,35 +158,23 @@ static void shard_remove(struct shard *shard, struct inode *inode)
     shard->count--;
 }
 
-/* Nobody has it pinned, so nobody can have it locked. */
-static void drop_index(struct inode *inode)
-{
-    dir_destroy(inode->dir);
-    inode->dir = NULL;
-}
-
-/* Drops what nobody uses, and nobody used since the hand last came by: inodes past
- * their limit, indexes past theirs. */
+/* Past the limit, drops what nobody uses, and nobody used since the hand last came by.
+ */
 static void shard_sweep(struct inode_cache *cache, struct shard *shard)
 {
     for (int i = 0; i < SWEEP_STEPS && shard->hand; i++) {
         struct inode *inode = shard->hand;
-        bool full = shard->count >= cache->shard_limit;
 
-        if (!full && __atomic_load_n(&cache->index_bytes, __ATOMIC_RELAXED) <=
-                         cache->index_limit)
+        if (shard->count < cache->shard_limit)
             break;
         shard->hand = inode->ring_next;
         if (inode->used_lately) {
             inode->used_lately = false;
             continue;
         }
-        if (__atomic_load_n(&inode->pins, __ATOMIC_ACQUIRE))
+        /* Nobody has it pinned, so nobody can have it locked. */
+        if (__atomic_load_n(&inode->pins, __ATOMIC_ACQUIRE) || inode_in_use(inode))
             continue;
-        if (!full || inode_in_use(inode)) {
-            drop_index(inode);
-            continue;
-        }
         shard_remove(shard, inode);
         inode_destroy(inode);
     }
@@ -404,7 +385,6 @@ int cache_attach(struct pmfs *fs, uint64_t unused_limit)
     if (unused_limit > UINT32_MAX)
         unused_limit = UINT32_MAX;
     cache->shard_limit = (uint32_t)(unused_limit / SHARD_COUNT) + 1;
-    cache->index_limit = unused_limit * INDEX_BYTES_PER_INODE;
     fs->cache = cache;
     for (uint32_t i = 0; i < SHARD_COUNT; i++)
         pthread_mutex_init(&cache->shards[i].lock, NULL);
@@ -449,11 +429,6 @@ uint64_t cache_inodes(struct pmfs *fs)
         pthread_mutex_unlock(&fs->cache->shards[i].lock);
     }
     return count;
-}
-
-uint64_t *cache_index_bytes(struct pmfs *fs)
-{
-    return &fs->cache->index_bytes;
 }
 
 /* ---- What an inode may be ------------------------------------------------------ */

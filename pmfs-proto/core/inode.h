@@ -4,9 +4,7 @@
  * each.
  *
  * The cache drops what nobody has pinned, opened or looked up when it grows past its
- * limit. An inode in DRAM takes about 200 bytes. The index of a directory takes about 30
- * bytes more for each entry; all indexes together are kept below another limit, by
- * dropping those that nobody used lately, whoever has their directories looked up.
+ * limit. An inode in DRAM takes about 200 bytes, a directory no more.
  */
 #ifndef PMFS_INODE_H
 #define PMFS_INODE_H
@@ -15,8 +13,6 @@
 
 #include "pmfs-proto/core/fs.h"
 #include "pmfs-proto/core/table.h"
-
-struct dir;
 
 struct inode {
     struct inode_place place; /* like `type`, never changes once ready */
@@ -28,7 +24,6 @@ struct inode {
     enum pm_state state; /* as on media */
     bool gone;           /* freed, or could not be read */
     bool cut_pending;    /* blocks lie past the end, of a truncation that is not over */
-    struct dir *dir;     /* index of names; NULL: not built yet */
 
     /* Atomic. */
     bool is_orphan; /* state is PM_STATE_ORPHAN */
@@ -49,9 +44,6 @@ void cache_detach(struct pmfs *fs);
 /* Inodes in DRAM. */
 uint64_t cache_inodes(struct pmfs *fs);
 
-/* Atomic: the bytes that indexes of directories take. */
-uint64_t *cache_index_bytes(struct pmfs *fs);
-
 enum lock_mode { LOCK_SHARED, LOCK_EXCLUSIVE };
 
 /* Pins the inode `ino`, reading it in if it is not cached. -ESTALE, -EUCLEAN, -ENOMEM.
@@ -60,7 +52,7 @@ int inode_pin(struct pmfs *fs, uint64_t ino, struct inode **inode);
 void inode_unpin(struct inode *inode);
 
 /* A pinned inode is no longer opened or looked up: the cache may have grown past its
- * limits by such. */
+ * limit by such. */
 void inode_unused(struct pmfs *fs, const struct inode *inode);
 
 /* -ESTALE, and not locked, if the inode is gone. */

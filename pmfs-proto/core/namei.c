@@ -223,7 +223,6 @@ struct make {
     struct name name;
     struct table_claim claim;
     struct pm_inode pm; /* of the child */
-    struct dir_change added;
     const char *target; /* of a symbolic link, else NULL */
     uint8_t *xattrs;    /* that it inherits; NULL: none */
 };
@@ -278,13 +277,13 @@ static int add_inode(struct make *make)
 static int add_name(struct make *make)
 {
     const struct inode *parent = make->parent;
-    struct inode_head head = changed_head(parent, make->pm.ctime_ns);
+    struct dir_change change = {.head = changed_head(parent, make->pm.ctime_ns)};
     uint32_t type = make->pm.mode & S_IFMT;
     int rc = dir_add(make->fs, make->tx, parent, &make->name, make->claim.place.ino,
-                     type, &head, &make->added);
+                     type, &change);
 
     if (rc == 0)
-        rc = inode_set_head(make->tx, parent, head);
+        rc = inode_set_head(make->tx, parent, change.head);
     if (rc == 0 && type == S_IFDIR)
         rc = inode_set_nlink(make->tx, parent, parent->place.pm->nlink + 1);
     return rc;
@@ -310,7 +309,6 @@ static int make_transaction(struct make *make)
         rc = add_name(make);
     rc = fs_end(make->tx, rc);
     if (rc == 0) {
-        dir_apply(fs, make->parent, &make->added);
         inode_made(make->child);
         table_keep(fs, &make->claim);
     } else {
@@ -463,24 +461,20 @@ static int link_transaction(struct pmfs *fs, const struct inode *parent,
                             const struct inode *inode, const struct name *name)
 {
     int64_t now = fs_now_ns();
-    struct inode_head head = changed_head(parent, now);
-    struct dir_change added;
+    struct dir_change change = {.head = changed_head(parent, now)};
     struct minl2r_tx *tx;
     int rc = begin(fs, &tx);
 
     if (rc < 0)
         return rc;
-    rc = dir_add(fs, tx, parent, name, inode->place.ino, inode->type, &head, &added);
+    rc = dir_add(fs, tx, parent, name, inode->place.ino, inode->type, &change);
     if (rc == 0)
-        rc = inode_set_head(tx, parent, head);
+        rc = inode_set_head(tx, parent, change.head);
     if (rc == 0)
         rc = inode_set_nlink(tx, inode, inode->place.pm->nlink + 1);
     if (rc == 0)
         rc = set_ctime(tx, inode, now);
-    rc = fs_end(tx, rc);
-    if (rc == 0)
-        dir_apply(fs, parent, &added);
-    return rc;
+    return fs_end(tx, rc);
 }
 
 static int link_locked(struct pmfs *fs, const struct inode *parent, struct inode *inode,
@@ -552,40 +546,39 @@ static int remove_transaction(struct pmfs *fs, struct inode *parent,
                               const struct dir_entry *entry)
 {
     int64_t now = fs_now_ns();
-    struct dir_change removed;
+    struct dir_change change = {.head = changed_head(parent, now)};
     enum pm_state state = child->state;
     struct minl2r_tx *tx;
     int rc = begin(fs, &tx);
 
     if (rc != 0)
         return rc;
-    rc = dir_remove(fs, tx, parent, name, entry, NULL, &removed);
+    rc = dir_remove(fs, tx, parent, name, entry, &change);
     if (rc == 0)
-        rc = inode_set_head(tx, parent, changed_head(parent, now));
+        rc = inode_set_head(tx, parent, change.head);
     if (rc == 0 && is_directory(child))
         rc = inode_set_nlink(tx, parent, parent->place.pm->nlink - 1);
     if (rc == 0)
         rc = drop_name(fs, tx, child, now, &state);
     rc = fs_end(tx, rc);
-    if (rc == 0) {
-        dir_apply(fs, parent, &removed);
+    if (rc == 0)
         orphan_unlinked(fs, child, state);
-    }
     return rc;
 }
 
-/* Locks for removal, with the index of a directory. -ENOTEMPTY. */
+/* Locks for removal. -ENOTEMPTY. */
 static int lock_victim(struct pmfs *fs, struct inode *victim)
 {
-    int rc;
+    bool is_empty;
+    int rc = inode_lock(victim, LOCK_EXCLUSIVE);
 
-    if (!is_directory(victim))
-        return inode_lock(victim, LOCK_EXCLUSIVE);
-    rc = dir_lock(fs, victim, LOCK_EXCLUSIVE);
-    if (rc < 0 || dir_is_empty(victim))
+    if (rc < 0 || !is_directory(victim))
         return rc;
+    rc = dir_check_empty(fs, victim, &is_empty);
+    if (rc == 0 && is_empty)
+        return 0;
     inode_unlock(victim);
-    return -ENOTEMPTY;
+    return rc < 0 ? rc : -ENOTEMPTY;
 }
 
 static int remove_locked(struct pmfs *fs, struct inode *parent, const struct name *name,
@@ -650,10 +643,9 @@ struct side {
     struct inode *parent;
     struct name name;
     struct dir_entry entry;
-    struct inode *inode;    /* NULL: none */
-    struct inode_head head; /* of the parent, as it will be */
-    uint32_t nlink;         /* likewise */
-    struct dir_change change;
+    struct inode *inode;      /* NULL: none */
+    struct dir_change change; /* of the parent */
+    uint32_t nlink;           /* of the parent, as it will be */
 };
 
 struct rename {
@@ -833,26 +825,28 @@ static int queue_entries(struct rename *rename, struct minl2r_tx *tx)
 {
     struct side *from = &rename->from, *to = &rename->to;
     const struct inode *moved = from->inode;
-    struct inode_head *head = rename->one_parent ? &from->head : &to->head;
+    struct dir_change *change = rename->one_parent ? &from->change : &to->change;
     int rc;
 
+    if (rename->one_parent)
+        change->leaving = &from->entry;
     if (to->inode)
         rc = dir_replace(tx, to->parent, &to->entry, moved->place.ino, moved->type);
     else
         rc = dir_add(rename->fs, tx, to->parent, &to->name, moved->place.ino,
-                     moved->type, head, &to->change);
+                     moved->type, change);
     if (rc < 0)
         return rc;
     if (to->inode && rename->flags & PMFS_RENAME_EXCHANGE)
         return dir_replace(tx, from->parent, &from->entry, to->inode->place.ino,
                            to->inode->type);
     return dir_remove(rename->fs, tx, from->parent, &from->name, &from->entry,
-                      rename->one_parent ? &to->change : NULL, &from->change);
+                      &from->change);
 }
 
 static int queue_parent(struct minl2r_tx *tx, const struct side *side)
 {
-    int rc = inode_set_head(tx, side->parent, side->head);
+    int rc = inode_set_head(tx, side->parent, side->change.head);
 
     if (rc == 0 && side->nlink != side->parent->place.pm->nlink)
         rc = inode_set_nlink(tx, side->parent, side->nlink);
@@ -877,8 +871,8 @@ static int queue_rename(struct rename *rename, struct minl2r_tx *tx)
     int64_t now = fs_now_ns();
     int rc;
 
-    from->head = changed_head(from->parent, now);
-    to->head = changed_head(to->parent, now);
+    from->change.head = changed_head(from->parent, now);
+    to->change.head = changed_head(to->parent, now);
     rc = queue_entries(rename, tx);
     if (rc == 0)
         rc = queue_parent(tx, from);
@@ -895,7 +889,7 @@ static int queue_rename(struct rename *rename, struct minl2r_tx *tx)
 
 static int rename_transaction(struct rename *rename)
 {
-    struct side *from = &rename->from, *to = &rename->to;
+    struct inode *victim = rename->to.inode;
     struct minl2r_tx *tx;
     int rc = begin(rename->fs, &tx);
 
@@ -904,10 +898,8 @@ static int rename_transaction(struct rename *rename)
     rc = fs_end(tx, queue_rename(rename, tx));
     if (rc < 0)
         return rc;
-    dir_apply(rename->fs, to->parent, &to->change);
-    dir_apply(rename->fs, from->parent, &from->change);
-    if (to->inode && !(rename->flags & PMFS_RENAME_EXCHANGE))
-        orphan_unlinked(rename->fs, to->inode, rename->victim_state);
+    if (victim && !(rename->flags & PMFS_RENAME_EXCHANGE))
+        orphan_unlinked(rename->fs, victim, rename->victim_state);
     return 0;
 }
 
@@ -1093,16 +1085,18 @@ int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
 {
     struct listing listing = {.fs = fs, .flags = flags, .take = take, .arg = arg};
     struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
+    int rc = inode_pin(fs, ino, &inode);
 
     if (rc < 0)
         return rc;
     listing.dir = inode;
-    rc = is_directory(inode) ? 0 : -ENOTDIR;
-    if (rc == 0)
+    rc = dir_lock(fs, inode, LOCK_SHARED);
+    if (rc == 0) {
         rc = list_dots(&listing, &cookie);
-    if (rc == 0)
-        rc = dir_list(fs, inode, cookie, visit, &listing);
-    inode_put(inode);
+        if (rc == 0)
+            rc = dir_list(fs, inode, cookie, visit, &listing);
+        inode_unlock(inode);
+    }
+    inode_unpin(inode);
     return listing.refused ? 0 : rc;
 }

@@ -235,26 +235,22 @@ static int name_transaction(struct pmfs *fs, const struct inode *dir,
                             const struct inode *inode, const struct name *name,
                             uint32_t nlink)
 {
-    struct inode_head head = inode_head(dir);
-    struct dir_change added;
+    struct dir_change change = {.head = inode_head(dir)};
     struct minl2r_tx *tx;
     int rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "repair", 0);
 
     if (rc < 0)
         return rc;
-    rc = dir_add(fs, tx, dir, name, inode->place.ino, inode->type, &head, &added);
+    rc = dir_add(fs, tx, dir, name, inode->place.ino, inode->type, &change);
     if (rc == 0)
-        rc = inode_set_head(tx, dir, head);
+        rc = inode_set_head(tx, dir, change.head);
     if (rc == 0)
         rc = inode_set_nlink(tx, inode, nlink);
     if (rc == 0 && is_directory(inode))
         rc = inode_set_parent(tx, inode, dir->place.ino);
     if (rc == 0 && is_directory(inode))
         rc = inode_set_nlink(tx, dir, dir->place.pm->nlink + 1);
-    rc = fs_end(tx, rc);
-    if (rc == 0)
-        dir_apply(fs, dir, &added);
-    return rc;
+    return fs_end(tx, rc);
 }
 
 /* With the directory locked. */

@@ -17,6 +17,7 @@
 #include "libminl2r/tools/console.h"
 #include "pmfs-proto/core/dir.h"
 #include "pmfs-proto/core/map.h"
+#include "pmfs-proto/core/trie.h"
 #include "pmfs-proto/core/view.h"
 #include "pmfs-proto/tools/json.h"
 
@@ -132,12 +133,31 @@ static void show_extent(cJSON *list, const struct extent *extent)
     cJSON_AddItemToArray(list, object);
 }
 
+struct extents {
+    const struct pmfs *fs;
+    struct extent last; /* not shown yet */
+    cJSON *list;
+};
+
+static void add_to_extents(struct extents *extents, uint64_t index, const void *block)
+{
+    struct extent *last = &extents->last;
+    uint64_t offset = minl2r_offset(extents->fs->pool, block);
+
+    if (last->count == 0 || index != last->first + last->count ||
+        offset != last->offset + (last->count << extents->fs->block_shift)) {
+        show_extent(extents->list, last);
+        *last = (struct extent){.first = index, .offset = offset};
+    }
+    last->count++;
+}
+
 /* As many blocks as the pool has; more there are only where they are shared. */
 static int show_blocks(struct dump *dump, uint64_t ino, const struct pm_inode *pm,
                        cJSON *list)
 {
     const struct pmfs *fs = &dump->fs;
-    struct extent extent = {0};
+    struct extents extents = {.fs = fs, .list = list};
     uint64_t index = 0;
     struct map map;
     int rc = map_init(&map, fs, &pm->map, ino);
@@ -151,16 +171,9 @@ static int show_blocks(struct dump *dump, uint64_t ino, const struct pm_inode *p
         rc = map_block(&map, index, &block);
         if (rc < 0)
             break;
-        uint64_t offset = minl2r_offset(fs->pool, block);
-
-        if (extent.count == 0 || index != extent.first + extent.count ||
-            offset != extent.offset + (extent.count << fs->block_shift)) {
-            show_extent(list, &extent);
-            extent = (struct extent){.first = index, .offset = offset};
-        }
-        extent.count++;
+        add_to_extents(&extents, index, block);
     }
-    show_extent(list, &extent);
+    show_extent(list, &extents.last);
     return rc;
 }
 
@@ -197,8 +210,23 @@ static void show_entry(cJSON *list, const struct pm_dirent *entry)
     cJSON_AddItemToArray(list, object);
 }
 
-static int show_entries(struct dump *dump, uint64_t ino, const struct pm_inode *pm,
-                        cJSON *list)
+static int show_entries(struct dump *dump, uint64_t ino, const void *block, cJSON *list)
+{
+    const struct pm_dirent *entry;
+
+    for (uint32_t at = 0; at < dump->fs.block_size; at += entry->size) {
+        entry = dirent_at(&dump->fs, block, at);
+        if (!entry)
+            return dirent_bad(&dump->fs, ino, block, at);
+        if (entry->ino)
+            show_entry(list, entry);
+    }
+    return 0;
+}
+
+/* Of one of an older format. */
+static int show_linear(struct dump *dump, uint64_t ino, const struct pm_inode *pm,
+                       cJSON *list)
 {
     const struct pmfs *fs = &dump->fs;
     uint64_t end = blocks_of(fs, pm->size);
@@ -208,24 +236,53 @@ static int show_entries(struct dump *dump, uint64_t ino, const struct pm_inode *
     if (end > fs->block_count)
         end = fs->block_count;
     for (uint64_t i = 0; rc == 0 && i < end; i++) {
-        const struct pm_dirent *entry;
         const void *block;
 
         rc = map_block(&map, i, &block);
-        if (rc < 0 || !block)
-            continue;
-        for (uint32_t at = 0; at < fs->block_size; at += entry->size) {
-            entry = dir_entry_at(fs, block, at);
-            if (!entry)
-                return fs_error(EUCLEAN,
-                                "directory %" PRIu64 ": block %" PRIu64
-                                ": the entry at byte %" PRIu32 " is impossible",
-                                ino, i, at);
-            if (entry->ino)
-                show_entry(list, entry);
-        }
+        if (rc == 0 && block)
+            rc = show_entries(dump, ino, block, list);
     }
     return rc;
+}
+
+typedef int block_fn(struct dump *dump, uint64_t ino, const void *block, cJSON *list);
+
+/* Of a directory, in the order of hashes; NULL: shows the blocks as extents. */
+static int for_each_block(struct dump *dump, uint64_t ino, const struct pm_inode *pm,
+                          block_fn *show, cJSON *list)
+{
+    struct extents extents = {.fs = &dump->fs, .list = list};
+    uint64_t hash = 0, count = 0;
+    struct trie trie;
+    int rc;
+
+    do {
+        rc = trie_find(&trie, &dump->fs, &pm->map, ino, hash);
+        if (rc < 0)
+            break;
+        trie_widen(&trie);
+        if (trie.block && show)
+            rc = show(dump, ino, trie.block, list);
+        else if (trie.block)
+            add_to_extents(&extents, count, trie.block);
+        count += trie.block != NULL;
+        hash = trie_last(&trie) + 1;
+    } while (rc == 0 && hash != 0 && count < dump->fs.block_count);
+    show_extent(list, &extents.last);
+    return rc;
+}
+
+static int show_directory(struct dump *dump, uint64_t ino, const struct pm_inode *pm,
+                          cJSON *blocks, cJSON *entries)
+{
+    int rc;
+
+    if (pm->map.height > 0) {
+        rc = show_blocks(dump, ino, pm, blocks);
+        return rc < 0 ? rc : show_linear(dump, ino, pm, entries);
+    }
+    rc = for_each_block(dump, ino, pm, NULL, blocks);
+    return rc < 0 ? rc : for_each_block(dump, ino, pm, show_entries, entries);
 }
 
 /* ---- Commands ---------------------------------------------------------------- */
@@ -248,10 +305,8 @@ static int show_inode(struct dump *dump, uint64_t ino)
         print_heading();
         print_line(ino, state, pm);
     }
-    int rc = show_blocks(dump, ino, pm, blocks);
-    if (rc == 0 && S_ISDIR(pm->mode))
-        rc = show_entries(dump, ino, pm, entries);
-    return rc;
+    return S_ISDIR(pm->mode) ? show_directory(dump, ino, pm, blocks, entries)
+                             : show_blocks(dump, ino, pm, blocks);
 }
 
 static void show_all(struct dump *dump)

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pmfs-proto/core/dirent.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define HEADER_SIZE ((uint32_t)sizeof(struct pm_dirent))
+
+/* ---- Names --------------------------------------------------------------------- */
+
+uint64_t dirent_hash(const struct pmfs *fs, const char *name, uint32_t size)
+{
+    return XXH3_64bits_withSeed(name, size, fs->hash_seed) << (64 - DIRENT_HASH_BITS);
+}
+
+int name_init(struct name *name, const struct pmfs *fs, const char *text)
+{
+    size_t size = strnlen(text, PMFS_NAME_MAX + 1);
+
+    if (size > PMFS_NAME_MAX)
+        return -ENAMETOOLONG;
+    if (size == 0 || memchr(text, '/', size))
+        return -EINVAL;
+    name->text = text;
+    name->size = (uint32_t)size;
+    name->hash = dirent_hash(fs, text, name->size);
+    return 0;
+}
+
+/* ---- One entry ----------------------------------------------------------------- */
+
+uint32_t dirent_size(uint32_t name_size)
+{
+    return (HEADER_SIZE + name_size + PM_DIRENT_UNIT - 1) & ~(PM_DIRENT_UNIT - 1);
+}
+
+void dirent_set(struct pm_dirent *entry, uint64_t ino, uint32_t size,
+                uint32_t name_size, uint32_t type)
+{
+    *entry = (struct pm_dirent){
+        .ino = ino,
+        .size = size,
+        .name_size = (uint8_t)name_size,
+        .type = (uint8_t)(type >> 12),
+    };
+}
+
+const struct pm_dirent *dirent_at(const struct pmfs *fs, const void *block, uint32_t at)
+{
+    const struct pm_dirent *pm =
+        (const struct pm_dirent *)(const void *)((const uint8_t *)block + at);
+
+    if (at % PM_DIRENT_UNIT || pm->size < HEADER_SIZE || pm->size % PM_DIRENT_UNIT ||
+        pm->size > fs->block_size - at)
+        return NULL;
+    if (pm->ino && (pm->name_size == 0 || pm->size < HEADER_SIZE + pm->name_size))
+        return NULL;
+    return pm;
+}
+
+bool dirent_has_good_name(const struct pm_dirent *pm)
+{
+    if (memchr(pm->name, '/', pm->name_size) || memchr(pm->name, 0, pm->name_size))
+        return false;
+    return !(pm->name[0] == '.' &&
+             (pm->name_size == 1 || (pm->name_size == 2 && pm->name[1] == '.')));
+}
+
+/* ---- The entries of a block ---------------------------------------------------- */
+
+int dirent_bad(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t at)
+{
+    return fs_error(EUCLEAN,
+                    "directory %" PRIu64 ": block 0x%" PRIx64
+                    ": the entry at byte %" PRIu32 " is impossible",
+                    ino, minl2r_offset(fs->pool, block), at);
+}
+
+int dirent_find(const struct pmfs *fs, uint64_t ino, const void *block,
+                const struct name *name, const struct pm_dirent **result)
+{
+    const struct pm_dirent *pm;
+
+    *result = NULL;
+    for (uint32_t at = 0; at < fs->block_size; at += pm->size) {
+        pm = dirent_at(fs, block, at);
+        if (!pm)
+            return dirent_bad(fs, ino, block, at);
+        if (pm->ino && pm->name_size == name->size &&
+            memcmp(pm->name, name->text, name->size) == 0) {
+            *result = pm;
+            break;
+        }
+    }
+    return 0;
+}
+
+int dirent_check_empty(const struct pmfs *fs, uint64_t ino, const void *block,
+                       bool *is_empty)
+{
+    const struct pm_dirent *pm;
+
+    *is_empty = true;
+    for (uint32_t at = 0; at < fs->block_size && *is_empty; at += pm->size) {
+        pm = dirent_at(fs, block, at);
+        if (!pm)
+            return dirent_bad(fs, ino, block, at);
+        *is_empty = pm->ino == 0;
+    }
+    return 0;
+}
+
+int dirent_find_room(const struct pmfs *fs, uint64_t ino, const void *block,
+                     uint32_t size, const struct pm_dirent **result)
+{
+    const struct pm_dirent *pm;
+
+    *result = NULL;
+    for (uint32_t at = 0; at < fs->block_size; at += pm->size) {
+        pm = dirent_at(fs, block, at);
+        if (!pm)
+            return dirent_bad(fs, ino, block, at);
+        if (!pm->ino && pm->size >= size) {
+            *result = pm;
+            break;
+        }
+    }
+    return 0;
+}
+
+int dirent_find_run(const struct pmfs *fs, uint64_t ino, const void *block,
+                    const struct pm_dirent *leaving, uint32_t *start, uint32_t *size)
+{
+    const struct pm_dirent *pm;
+    bool was_free = false, has_passed = false;
+
+    for (uint32_t at = 0; at < fs->block_size; at += pm->size) {
+        pm = dirent_at(fs, block, at);
+        if (!pm)
+            return dirent_bad(fs, ino, block, at);
+        bool is_free = pm->ino == 0 || pm == leaving;
+
+        if (has_passed && !is_free)
+            break;
+        if (is_free && !was_free)
+            *start = at;
+        has_passed |= pm == leaving;
+        was_free = is_free;
+        *size = at + pm->size - *start;
+    }
+    return 0;
+}
+
+uint32_t dirent_count_max(const struct pmfs *fs)
+{
+    return fs->block_size / dirent_size(1);
+}
+
+int dirent_collect(const struct pmfs *fs, uint64_t ino, const void *block,
+                   struct hashed *list, uint64_t *count)
+{
+    const struct pm_dirent *pm;
+
+    for (uint32_t at = 0; at < fs->block_size; at += pm->size) {
+        pm = dirent_at(fs, block, at);
+        if (!pm || (pm->ino && !dirent_has_good_name(pm)))
+            return dirent_bad(fs, ino, block, at);
+        if (pm->ino)
+            list[(*count)++] = (struct hashed){
+                .hash = dirent_hash(fs, pm->name, pm->name_size),
+                .pm = pm,
+                .name = pm->name,
+            };
+    }
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = ((const struct hashed *)a)->hash, y = ((const struct hashed *)b)->hash;
+
+    return (x > y) - (x < y);
+}
+
+void dirent_sort(struct hashed *list, uint64_t count)
+{
+    qsort(list, count, sizeof(*list), compare);
+}
+
+void dirent_fill(const struct pmfs *fs, uint8_t *block, const struct hashed *list,
+                 uint64_t count)
+{
+    uint32_t at = 0;
+
+    for (uint64_t i = 0; i < count; i++) {
+        struct pm_dirent entry = *list[i].pm;
+
+        entry.size = dirent_size(entry.name_size);
+        memcpy(block + at, &entry, HEADER_SIZE);
+        memcpy(block + at + HEADER_SIZE, list[i].name, entry.name_size);
+        at += entry.size;
+    }
+    if (at < fs->block_size) {
+        struct pm_dirent rest;
+
+        dirent_set(&rest, 0, fs->block_size - at, 0, 0);
+        memcpy(block + at, &rest, HEADER_SIZE);
+    }
+}

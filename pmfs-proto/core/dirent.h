@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* dirent.h - names, and the entries that one block of a directory holds. */
+#ifndef PMFS_DIRENT_H
+#define PMFS_DIRENT_H
+
+#include "pmfs-proto/core/fs.h"
+
+struct name {
+    const char *text;
+    uint32_t size; /* bytes; 1 to PMFS_NAME_MAX */
+    uint64_t hash; /* as dirent_hash() */
+};
+
+/* Makes a name of a string. -ENAMETOOLONG, -EINVAL (empty, or with a '/'). */
+int name_init(struct name *name, const struct pmfs *fs, const char *text);
+
+/*
+ * The hash that orders a directory: 62 bits at the top of a word. It depends on the
+ * pool, so nobody who does not know that can make names meet on purpose.
+ */
+#define DIRENT_HASH_BITS 62u
+uint64_t dirent_hash(const struct pmfs *fs, const char *name, uint32_t size);
+
+/* Bytes of an entry with a name of `name_size`. */
+uint32_t dirent_size(uint32_t name_size);
+
+/* Sets all of an entry but its name. */
+void dirent_set(struct pm_dirent *entry, uint64_t ino, uint32_t size,
+                uint32_t name_size, uint32_t type);
+
+/*
+ * The entry `at` bytes into a block, or NULL if it is none that can be: its size leads
+ * on to the next or the end of the block, and a live one has a name.
+ */
+const struct pm_dirent *dirent_at(const struct pmfs *fs, const void *block,
+                                  uint32_t at);
+
+/* Is it no "." or "..", and without '/' and NUL? Of a live entry. */
+bool dirent_has_good_name(const struct pm_dirent *pm);
+
+/*
+ * Below, `ino` is the directory's, for messages; each is -EUCLEAN where the block cannot
+ * be believed.
+ */
+
+int dirent_bad(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t at);
+
+/* The live entry of a name, or NULL. */
+int dirent_find(const struct pmfs *fs, uint64_t ino, const void *block,
+                const struct name *name, const struct pm_dirent **pm);
+
+/* Is no entry live? */
+int dirent_check_empty(const struct pmfs *fs, uint64_t ino, const void *block,
+                       bool *is_empty);
+
+/* A free entry of at least `size` bytes, the first one, or NULL. */
+int dirent_find_room(const struct pmfs *fs, uint64_t ino, const void *block,
+                     uint32_t size, const struct pm_dirent **pm);
+
+/*
+ * The run of free entries that there is when the live entry `pm` is removed: where it
+ * starts, and its bytes.
+ */
+int dirent_find_run(const struct pmfs *fs, uint64_t ino, const void *block,
+                    const struct pm_dirent *pm, uint32_t *start, uint32_t *size);
+
+/* A live entry by its hash; `name` is apart from `pm` where it is not on media yet. */
+struct hashed {
+    uint64_t hash;
+    const struct pm_dirent *pm;
+    const char *name;
+};
+
+/* How many entries a block can hold. */
+uint32_t dirent_count_max(const struct pmfs *fs);
+
+/* Adds the live entries of a block to a list that has room for them. */
+int dirent_collect(const struct pmfs *fs, uint64_t ino, const void *block,
+                   struct hashed *list, uint64_t *count);
+
+void dirent_sort(struct hashed *list, uint64_t count);
+
+/* Fills a new block with entries; they fit. */
+void dirent_fill(const struct pmfs *fs, uint8_t *block, const struct hashed *list,
+                 uint64_t count);
+
+#endif
