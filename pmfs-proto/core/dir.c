@@ -185,19 +185,17 @@ static int add_in_room(struct minl2r_tx *tx, const struct inode *inode,
     return library_error(inode, rc);
 }
 
-/* Takes the entry that leaves out of a list. */
-static void drop_leaving(struct hashed *list, uint64_t *count,
-                         struct dir_change *change)
+/* Takes an entry out of a list. Was it there? */
+static bool drop(struct hashed *list, uint64_t *count, const struct pm_dirent *pm)
 {
-    uint64_t kept = 0;
+    uint64_t kept = 0, before = *count;
 
-    for (uint64_t i = 0; i < *count; i++) {
-        if (change->leaving && list[i].pm == change->leaving->pm)
-            change->has_left = true;
-        else
+    for (uint64_t i = 0; i < before; i++) {
+        if (list[i].pm != pm)
             list[kept++] = list[i];
     }
     *count = kept;
+    return kept < before;
 }
 
 /*
@@ -214,9 +212,11 @@ static int plant(struct trie *trie, struct minl2r_tx *tx, const struct hashed *e
 
     if (old)
         rc = dirent_collect(fs, trie->ino, trie->block, list, &count);
-    drop_leaving(list, &count, change);
+    if (change->leaving)
+        change->has_left = drop(list, &count, change->leaving->pm);
     list[count++] = *entry;
     dirent_sort(list, count);
+    trie_widen(trie);
     /* With an eighth of a block free it is worth while to pack it. */
     if (rc == 0)
         rc = trie_plant(trie, tx, list, count, fs->block_size - fs->block_size / 8,
@@ -266,54 +266,104 @@ int dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
 
 /* ---- Removing and replacing ---------------------------------------------------- */
 
-/* Makes a free entry of the live one and its free neighbours. */
-static int free_run(struct minl2r_tx *tx, const struct inode *inode,
-                    const struct dir_entry *entry, uint32_t start, uint32_t size)
+/* Makes a free entry of bytes of a block. */
+static int free_run(struct minl2r_tx *tx, const struct inode *inode, const void *block,
+                    uint32_t start, uint32_t size)
 {
     struct pm_dirent unused;
 
     dirent_set(&unused, 0, size, 0, 0);
-    return library_error(inode,
-                         minl2r_tx_write(tx, (const uint8_t *)entry->block + start,
-                                         &unused, HEADER_SIZE));
+    return library_error(inode, minl2r_tx_write(tx, (const uint8_t *)block + start,
+                                                &unused, HEADER_SIZE));
 }
 
-/* A block without names is freed, but for one that is all of the directory. */
-static int clear_block(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
-                       uint64_t hash, struct dir_change *change, bool *done)
+/* Collects what two blocks have without what leaves. Is it half a block at most? */
+static int collect_both(const struct trie *trie, uint64_t twin,
+                        const struct pm_dirent *leaving, struct hashed *list,
+                        uint64_t *count, bool *is_small)
+{
+    const struct pmfs *fs = trie->fs;
+    const void *other = twin ? fs_block(fs, twin) : NULL;
+    uint32_t size = 0;
+    int rc = dirent_collect(fs, trie->ino, trie->block, list, count);
+
+    if (rc == 0 && other)
+        rc = dirent_collect(fs, trie->ino, other, list, count);
+    drop(list, count, leaving);
+    dirent_sort(list, *count);
+    for (uint64_t i = 0; i < *count; i++)
+        size += dirent_size(list[i].pm->name_size);
+    *is_small = size <= fs->block_size / 2 && (other || !twin);
+    return rc;
+}
+
+/*
+ * Puts what is left of a block together with what its neighbour has. It is no matter
+ * if there is no room for that, or no memory: then it goes on as it is.
+ */
+static int join(struct trie *trie, struct minl2r_tx *tx,
+                const struct pm_dirent *leaving, struct dir_change *change, bool *done)
+{
+    struct hashed *list = NULL;
+    uint64_t twin, count = 0;
+    bool is_small = false;
+    int rc = 0;
+
+    if (trie_has_twin(trie, &twin))
+        list = malloc(2 * dirent_count_max(trie->fs) * sizeof(*list));
+    if (!list)
+        return 0;
+    rc = collect_both(trie, twin, leaving, list, &count, &is_small);
+    if (rc == 0 && is_small) {
+        rc = trie_join(trie, tx, twin, list, count, &change->head);
+        *done = rc == 0;
+    }
+    free(list);
+    return rc == -ENOSPC || rc == -ENOMEM ? 0 : rc;
+}
+
+/* Gives blocks back, if that is how to remove an entry: then it is *done. */
+static int shrink(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
+                  const struct name *name, const struct dir_entry *entry, uint32_t live,
+                  struct dir_change *change, bool *done)
 {
     struct trie trie;
-    int rc;
+    int rc = find_way(fs, inode, name->hash, &trie);
 
-    *done = false;
-    if (linear_is(inode))
-        return 0;
-    rc = find_way(fs, inode, hash, &trie);
     if (rc < 0 || trie.height == 0)
         return rc;
-    *done = true;
-    return trie_clear(&trie, tx, &change->head);
+    if (trie.block != entry->block)
+        return fs_error(EUCLEAN, "directory %" PRIu64 ": a name is in another's block",
+                        inode->place.ino);
+    trie_widen(&trie);
+    *done = live == 0;
+    if (*done)
+        return trie_clear(&trie, tx, &change->head);
+    /* What the transaction has added could be in the neighbour, and is not seen. */
+    return change->leaving ? 0 : join(&trie, tx, entry->pm, change, done);
 }
 
 int dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
                const struct name *name, const struct dir_entry *entry,
                struct dir_change *change)
 {
-    uint32_t start, size;
+    struct dirent_rest rest;
     bool done = false;
     int rc;
 
     if (change->has_left)
         return 0;
-    start = (uint32_t)((const uint8_t *)entry->pm - (const uint8_t *)entry->block);
-    size = entry->pm->size;
     /* What was added there may use a free neighbour: leave them apart this time. */
     if (change->added_to == entry->block)
-        return free_run(tx, inode, entry, start, size);
-    rc = dirent_find_run(fs, inode->place.ino, entry->block, entry->pm, &start, &size);
-    if (rc == 0 && size == fs->block_size)
-        rc = clear_block(fs, tx, inode, name->hash, change, &done);
-    return rc < 0 || done ? rc : free_run(tx, inode, entry, start, size);
+        return free_run(
+            tx, inode, entry->block,
+            (uint32_t)((const uint8_t *)entry->pm - (const uint8_t *)entry->block),
+            entry->pm->size);
+    rc = dirent_find_rest(fs, inode->place.ino, entry->block, entry->pm, &rest);
+    if (rc == 0 && !linear_is(inode) && rest.live <= fs->block_size / 4)
+        rc = shrink(fs, tx, inode, name, entry, rest.live, change, &done);
+    return rc < 0 || done ? rc
+                          : free_run(tx, inode, entry->block, rest.start, rest.size);
 }
 
 int dir_replace(struct minl2r_tx *tx, const struct inode *inode,

@@ -132,25 +132,28 @@ int dirent_find_room(const struct pmfs *fs, uint64_t ino, const void *block,
     return 0;
 }
 
-int dirent_find_run(const struct pmfs *fs, uint64_t ino, const void *block,
-                    const struct pm_dirent *leaving, uint32_t *start, uint32_t *size)
+int dirent_find_rest(const struct pmfs *fs, uint64_t ino, const void *block,
+                     const struct pm_dirent *leaving, struct dirent_rest *rest)
 {
     const struct pm_dirent *pm;
-    bool was_free = false, has_passed = false;
+    bool was_free = false, has_passed = false, is_over = false;
 
+    rest->live = 0;
     for (uint32_t at = 0; at < fs->block_size; at += pm->size) {
         pm = dirent_at(fs, block, at);
         if (!pm)
             return dirent_bad(fs, ino, block, at);
         bool is_free = pm->ino == 0 || pm == leaving;
 
-        if (has_passed && !is_free)
-            break;
-        if (is_free && !was_free)
-            *start = at;
+        if (!is_free)
+            rest->live += dirent_size(pm->name_size);
+        is_over |= has_passed && !is_free;
         has_passed |= pm == leaving;
+        if (is_free && !was_free && !is_over)
+            rest->start = at;
+        if (is_free && !is_over)
+            rest->size = at + pm->size - rest->start;
         was_free = is_free;
-        *size = at + pm->size - *start;
     }
     return 0;
 }

@@ -57,12 +57,15 @@ int dirent_check_empty(const struct pmfs *fs, uint64_t ino, const void *block,
 int dirent_find_room(const struct pmfs *fs, uint64_t ino, const void *block,
                      uint32_t size, const struct pm_dirent **pm);
 
-/*
- * The run of free entries that there is when the live entry `pm` is removed: where it
- * starts, and its bytes.
- */
-int dirent_find_run(const struct pmfs *fs, uint64_t ino, const void *block,
-                    const struct pm_dirent *pm, uint32_t *start, uint32_t *size);
+/* What there is when an entry is removed. */
+struct dirent_rest {
+    uint32_t start; /* of the run of free entries that it is part of */
+    uint32_t size;  /* bytes of that */
+    uint32_t live;  /* bytes that live entries need */
+};
+
+int dirent_find_rest(const struct pmfs *fs, uint64_t ino, const void *block,
+                     const struct pm_dirent *leaving, struct dirent_rest *rest);
 
 /* A live entry by its hash; `name` is apart from `pm` where it is not on media yet. */
 struct hashed {

@@ -182,9 +182,10 @@ static int set_group(struct planting *planting, const struct plot *plot, uint64_
 
 static int add_block(struct planting *planting, uint64_t *offset, void *memory)
 {
-    planting->head->blocks++;
-    return library_error(planting->trie,
-                         minl2r_tx_alloc(planting->tx, 1, offset, memory));
+    int rc = minl2r_tx_alloc(planting->tx, 1, offset, memory);
+
+    planting->head->blocks += rc == 0;
+    return library_error(planting->trie, rc);
 }
 
 static int plant_block(struct planting *planting, const struct plot *plot)
@@ -285,7 +286,6 @@ int trie_plant(struct trie *trie, struct minl2r_tx *tx, const struct hashed *lis
     planting->list = list;
     planting->head = head;
     planting->waiting = 0;
-    trie_widen(trie);
     push(planting, plot_of(trie, count));
     while (planting->waiting > 0 && rc == 0) {
         struct plot plot = planting->plots[--planting->waiting];
@@ -297,14 +297,68 @@ int trie_plant(struct trie *trie, struct minl2r_tx *tx, const struct hashed *lis
     return rc;
 }
 
-/* ---- Clearing ------------------------------------------------------------------ */
+/* ---- Freeing ------------------------------------------------------------------- */
 
-/* Adds or takes blocks of a count that a damaged medium may have too low. */
-static void count_freed(const struct pmfs *fs, struct inode_head *head, bool entries)
+/* Counts in what a damaged medium may have too low. */
+static int free_block(const struct trie *trie, struct minl2r_tx *tx, uint64_t offset,
+                      struct inode_head *head)
 {
     head->blocks -= head->blocks > 0;
-    if (entries && head->size >= fs->block_size)
-        head->size -= fs->block_size;
+    if (head->size >= trie->fs->block_size)
+        head->size -= trie->fs->block_size;
+    return library_error(trie, minl2r_tx_free(tx, offset, 1));
+}
+
+static int free_node(const struct trie *trie, struct minl2r_tx *tx,
+                     const uint64_t *node, struct inode_head *head)
+{
+    head->blocks -= head->blocks > 0;
+    return library_error(trie,
+                         minl2r_tx_free(tx, minl2r_offset(trie->fs->pool, node), 1));
+}
+
+bool trie_has_twin(const struct trie *trie, uint64_t *twin)
+{
+    if (trie->height == 0)
+        return false;
+
+    const uint64_t *node = trie->way[trie->height - 1].node;
+    uint32_t low = trie->way[trie->height - 1].low;
+    uint32_t size = trie->way[trie->height - 1].high - low;
+
+    if (size == slots_per_node(trie->fs))
+        return false;
+    *twin = node[low ^ size];
+    return !(*twin & PM_DIR_NODE) && all_are(&node[low ^ size], size, *twin);
+}
+
+/* A group that is all of a node takes that one's place. Answers with the node, or NULL. */
+static const uint64_t *double_group(struct trie *trie)
+{
+    uint32_t level = trie->height - 1;
+    uint32_t size = trie->way[level].high - trie->way[level].low;
+
+    trie->way[level].low &= ~size;
+    trie->way[level].high = trie->way[level].low + 2 * size;
+    if (2 * size < slots_per_node(trie->fs))
+        return NULL;
+    trie->height--;
+    return trie->way[level].node;
+}
+
+int trie_join(struct trie *trie, struct minl2r_tx *tx, uint64_t twin,
+              const struct hashed *list, uint64_t count, struct inode_head *head)
+{
+    const uint64_t *node = double_group(trie);
+    int rc = trie_plant(trie, tx, list, count, trie->fs->block_size, head);
+
+    if (rc == 0)
+        rc = free_block(trie, tx, trie->slot, head);
+    if (rc == 0 && twin)
+        rc = free_block(trie, tx, twin, head);
+    if (rc == 0 && node)
+        rc = free_node(trie, tx, node, head);
+    return rc;
 }
 
 /*
@@ -341,21 +395,16 @@ static int clear_group(const struct trie *trie, struct minl2r_tx *tx, uint32_t l
 
 int trie_clear(struct trie *trie, struct minl2r_tx *tx, struct inode_head *head)
 {
-    int rc = library_error(trie, minl2r_tx_free(tx, trie->slot, 1));
+    int rc = free_block(trie, tx, trie->slot, head);
 
-    count_freed(trie->fs, head, true);
-    trie_widen(trie);
     for (uint32_t level = trie->height; rc == 0 && level-- > 0;) {
-        const uint64_t *node = trie->way[level].node;
         bool others;
 
         rc = has_others(trie, tx, level, &others);
         if (rc == 0 && others)
             return clear_group(trie, tx, level);
         if (rc == 0)
-            rc = library_error(
-                trie, minl2r_tx_free(tx, minl2r_offset(trie->fs->pool, node), 1));
-        count_freed(trie->fs, head, false);
+            rc = free_node(trie, tx, trie->way[level].node, head);
     }
     return rc < 0 ? rc : set_root(trie, tx, 0);
 }

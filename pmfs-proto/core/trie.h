@@ -50,13 +50,24 @@ void trie_widen(struct trie *trie);
 uint64_t trie_first(const struct trie *trie);
 uint64_t trie_last(const struct trie *trie);
 
+/* The other half of what a group, widened, is half of: if that is one group, too. *twin
+ * is what it names. */
+bool trie_has_twin(const struct trie *trie, uint64_t *twin);
+
 /*
- * Lets the group name blocks with these entries, by hash, instead of what it names;
- * `limit` is what may go into one block without a split. Counts in `head`. -ENOSPC,
- * -EUCLEAN, -ENOMEM.
+ * Lets the group, widened, name blocks with these entries, by hash, instead of what it
+ * names; `limit` is what may go into one block without a split. Counts in `head`.
+ * -ENOSPC, -EUCLEAN, -ENOMEM.
  */
 int trie_plant(struct trie *trie, struct minl2r_tx *tx, const struct hashed *list,
                uint64_t count, uint32_t limit, struct inode_head *head);
+
+/*
+ * Makes one group of a group and its twin, of one new block with these entries, and
+ * frees theirs. -ENOSPC if there is no block: then nothing is queued.
+ */
+int trie_join(struct trie *trie, struct minl2r_tx *tx, uint64_t twin,
+              const struct hashed *list, uint64_t count, struct inode_head *head);
 
 /* Frees the block that the group names, and the nodes that this leaves empty. */
 int trie_clear(struct trie *trie, struct minl2r_tx *tx, struct inode_head *head);

@@ -4,7 +4,10 @@
  * a new format version is born, never to make a failing test pass:
  *
  *     make_golden tests/golden && gzip -9n tests/golden/pool-v1.img
- *         tests/golden/pmfs-v2.img
+ *         tests/golden/pmfs-v3.img
+ *
+ * The others were made so by the programs of their time; pmfs-v2-large has "large" only,
+ * in blocks of 512 bytes.
  */
 #include <err.h>
 #include <stdio.h>
@@ -94,6 +97,20 @@ static void make_pool(const char *path)
     waitpid(child, NULL, 0);
 }
 
+static void make_large(struct pmfs *fs, const struct pmfs_cred *cred)
+{
+    struct pmfs_attr dir, attr;
+    char name[32];
+
+    check(pmfs_mkdir(fs, PMFS_ROOT_INO, "large", 0755, cred, &dir));
+    check(pmfs_mkdir(fs, dir.ino, "sub", 0755, cred, &attr));
+    check(pmfs_mknod(fs, dir.ino, "file", S_IFREG | 0644, 0, cred, &attr));
+    for (int i = 0; i < GOLDEN_NAMES; i++) {
+        snprintf(name, sizeof(name), "name %d", i);
+        check(pmfs_link(fs, attr.ino, dir.ino, name, &attr));
+    }
+}
+
 static void make_pmfs(const char *path)
 {
     static uint8_t bytes[GOLDEN_FILE_SIZE];
@@ -114,6 +131,7 @@ static void make_pmfs(const char *path)
     check(pmfs_setxattr(fs, file.ino, "user.large", bytes, GOLDEN_FILE_SIZE, 0));
     check(pmfs_link(fs, file.ino, PMFS_ROOT_INO, "link", &file));
     check(pmfs_symlink(fs, PMFS_ROOT_INO, "symlink", "dir/file", &cred, &file));
+    make_large(fs, &cred);
     check(pmfs_unmount(fs));
 }
 
@@ -122,6 +140,6 @@ int main(int argc, char **argv)
     if (argc != 2 || chdir(argv[1]) < 0)
         errx(2, "usage: make_golden DIRECTORY");
     make_pool("pool-v1.img");
-    make_pmfs("pmfs-v2.img");
+    make_pmfs("pmfs-v3.img");
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "include/pmfs.h"
+#include "pmfs-proto/core/table.h"
 #include "tests/golden/golden.h"
 
 /* Unpacks an image to f->path. */
@@ -101,6 +102,76 @@ static struct pmfs_attr assert_golden(struct pmfs *fs)
     return file;
 }
 
+/* ---- A large directory ----------------------------------------------------------- */
+
+struct names {
+    int count;
+    int seen[GOLDEN_NAMES];
+};
+
+static int take_name(void *arg, const struct pmfs_dirent *entry)
+{
+    struct names *names = arg;
+
+    names->count++;
+    if (strncmp(entry->name, "name ", 5) == 0)
+        names->seen[atoi(entry->name + 5)]++;
+    return 0;
+}
+
+/* All names from number `first` on are found, and listed once. */
+static struct pmfs_attr assert_large(struct pmfs *fs, int first)
+{
+    static struct names names;
+    struct pmfs_attr dir, attr, file;
+    char name[32];
+
+    assert_ok(pmfs_lookup(fs, PMFS_ROOT_INO, "large", &dir));
+    assert_ok(pmfs_lookup(fs, dir.ino, "file", &file));
+    assert_int_equal(file.nlink, GOLDEN_NAMES - first + 1);
+    names = (struct names){0};
+    assert_ok(pmfs_readdir(fs, dir.ino, 0, 0, take_name, &names));
+    assert_int_equal(names.count, GOLDEN_NAMES - first + 4);
+    for (int i = 0; i < GOLDEN_NAMES; i++) {
+        snprintf(name, sizeof(name), "name %d", i);
+        assert_int_equal(pmfs_lookup(fs, dir.ino, name, &attr),
+                         i < first ? -ENOENT : 0);
+        assert_int_equal(names.seen[i], i >= first);
+    }
+    assert_int_equal(pmfs_rmdir(fs, PMFS_ROOT_INO, "large"), -ENOTEMPTY);
+    return dir;
+}
+
+static void remove_some(struct pmfs *fs, uint64_t dir, int first, int end)
+{
+    char name[32];
+
+    for (int i = first; i < end; i++) {
+        snprintf(name, sizeof(name), "name %d", i);
+        assert_ok(pmfs_unlink(fs, dir, name));
+    }
+}
+
+static void empty_large(struct pmfs *fs, int first)
+{
+    struct pmfs_attr dir;
+
+    assert_ok(pmfs_lookup(fs, PMFS_ROOT_INO, "large", &dir));
+    remove_some(fs, dir.ino, first, GOLDEN_NAMES);
+    assert_ok(pmfs_unlink(fs, dir.ino, "file"));
+    assert_ok(pmfs_rmdir(fs, dir.ino, "sub"));
+    assert_ok(pmfs_rmdir(fs, PMFS_ROOT_INO, "large"));
+}
+
+/* 0 once it is no more of format 2. */
+static uint64_t map_height_of(struct pmfs *fs, uint64_t ino)
+{
+    struct inode_place place;
+
+    assert_ok(table_locate(fs, ino, &place));
+    return place.pm->map.height;
+}
+
 /* As one that has always been of the newest version. */
 static void a_filesystem_of_version_1_is_read_and_can_have_all_that_is_new(void **state)
 {
@@ -138,6 +209,65 @@ static void a_filesystem_of_version_2_is_read(void **state)
     assert_ok(pmfs_unmount(fs));
 }
 
+static void a_filesystem_of_version_3_is_read(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs *fs = mount_golden(f, "pmfs-v3");
+
+    assert_golden(fs);
+    assert_large(fs, 0);
+    assert_ok(pmfs_unmount(fs));
+}
+
+/* It is converted when it is used first, and nothing is lost by that. */
+static void a_large_directory_of_version_2_is_like_any_other(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs *fs = mount_golden(f, "pmfs-v2-large");
+    struct pmfs_attr dir = assert_large(fs, 0), attr;
+    const struct pmfs_cred cred = {0};
+
+    assert_int_equal(map_height_of(fs, dir.ino), 0);
+    assert_ok(pmfs_mknod(fs, dir.ino, "new", S_IFREG | 0600, 0, &cred, &attr));
+    assert_ok(pmfs_unlink(fs, dir.ino, "new"));
+    assert_ok(pmfs_unmount(fs));
+    assert_ok(pmfs_fsck(f->path, no_finding, NULL, NULL));
+    assert_ok(pmfs_mount(f->path, NULL, &fs));
+    assert_large(fs, 0);
+    empty_large(fs, 0);
+    assert_ok(pmfs_unmount(fs));
+    assert_ok(pmfs_fsck(f->path, no_finding, NULL, NULL));
+}
+
+/* Without room it stays as it is: names are found and removed, and none are added. */
+static void a_large_directory_of_version_2_needs_no_room(void **state)
+{
+    static uint8_t bytes[65536];
+    struct fixture *f = *state;
+    struct pmfs *fs = mount_golden(f, "pmfs-v2-large");
+    const struct pmfs_cred cred = {0};
+    struct pmfs_attr dir, attr;
+    uint64_t at = 0;
+    size_t done;
+
+    assert_ok(pmfs_mknod(fs, PMFS_ROOT_INO, "full", S_IFREG | 0600, 0, &cred, &attr));
+    for (size_t size = sizeof(bytes); size > 0; size /= 2) {
+        while (pmfs_write(fs, attr.ino, at, bytes, size, 0, &done) == 0)
+            at += done;
+    }
+    dir = assert_large(fs, 0);
+    assert_true(map_height_of(fs, dir.ino) > 0);
+    assert_int_equal(pmfs_mknod(fs, dir.ino, "new", S_IFREG, 0, &cred, &attr), -ENOSPC);
+    remove_some(fs, dir.ino, 0, 700);
+    assert_large(fs, 700);
+    assert_ok(pmfs_unmount(fs));
+    assert_ok(pmfs_fsck(f->path, no_finding, NULL, NULL));
+    assert_ok(pmfs_mount(f->path, NULL, &fs));
+    empty_large(fs, 700);
+    assert_ok(pmfs_unmount(fs));
+    assert_ok(pmfs_fsck(f->path, no_finding, NULL, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +277,13 @@ int main(void)
             a_filesystem_of_version_1_is_read_and_can_have_all_that_is_new,
             fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_filesystem_of_version_2_is_read,
+                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_filesystem_of_version_3_is_read,
+                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_large_directory_of_version_2_is_like_any_other, fixture_setup,
+            fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_large_directory_of_version_2_needs_no_room,
                                         fixture_setup, fixture_teardown),
     };
 
