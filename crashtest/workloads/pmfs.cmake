@@ -14,11 +14,13 @@ set(pmfs_wrapped
     fs_attach fs_end fs_now_ns getrandom
     inode_attr inode_check inode_lock inode_set_head inode_set_nlink inode_set_parent
     inode_set_state inode_unlock
+    linear_convert
     map_free
     minl2r_tx_begin minl2r_tx_free minl2r_tx_write minl2r_tx_write_block
     minl2r_tx_write_fresh
     orphan_recover
-    table_attach table_next_unfinished)
+    table_attach table_next_unfinished
+    trie_clear trie_join trie_plant)
 
 get_target_property(pmfs_core_sources pmfs_core SOURCES)
 list(TRANSFORM pmfs_core_sources PREPEND ${PROJECT_SOURCE_DIR}/pmfs-proto/core/)

@@ -8,6 +8,7 @@
 #include "pmfs-proto/core/dir.h"
 #include "pmfs-proto/core/map.h"
 #include "pmfs-proto/core/orphan.h"
+#include "pmfs-proto/core/trie.h"
 
 #define LATE_MAX 4
 #define LATE_SIZE_MAX 512
@@ -29,6 +30,9 @@ enum bug {
     ENTRY_ADDED_ALONE,
     ENTRY_REPLACED_ALONE,
     FREED_ALONE,
+    PLANTED_ALONE,
+    CLEARED_ALONE,
+    JOINED_ALONE,
     BLOCK_ALONE,
     SIZE_ALONE,
     BLOCKS_LATE,
@@ -96,6 +100,22 @@ static const struct pmfs_mutant mutants[] = {
     MUTANT("free_before_unlink", "O4",
            "the blocks of a file are free before it is gone", "fsck", FREED_ALONE,
            "unlink-foo", 0),
+    MUTANT("planted_before_freed", "A8",
+           "the new blocks of a split are there before the old one is free", "fsck",
+           PLANTED_ALONE, "split-D", 0),
+    MUTANT("planted_before_name", "A5", "rename adds by a split, then removes", "fsck",
+           PLANTED_ALONE, "move-D", 0),
+    MUTANT("cleared_before_inode", "A4", "a directory loses a block before it counts",
+           "fsck", CLEARED_ALONE, "clear-D", 0),
+    MUTANT("joined_before_inode", "A4",
+           "two blocks of a directory are joined before the inode counts", "fsck",
+           JOINED_ALONE, "join-D", 0),
+    MUTANT("slots_not_logged", "L1",
+           "the slots that lead to the blocks of a split are not logged", "fsck",
+           NOT_LOGGED, "move-D", 16 * sizeof(uint64_t)),
+    MUTANT("converted_in_two", "A8",
+           "a directory of format 2 is converted before its old blocks are free",
+           "fsck", PLANTED_ALONE, "convert-D", 0),
     MUTANT("orphan_free_first", "O4",
            "an orphan's number is free before its blocks are", "fsck",
            ORPHAN_FREE_FIRST, "release-orphan", 0),
@@ -271,6 +291,20 @@ int __wrap_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
                        const struct dir_entry *entry, uint64_t ino, uint32_t type);
 int __real_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
                        const struct dir_entry *entry, uint64_t ino, uint32_t type);
+int __wrap_trie_plant(struct trie *trie, struct minl2r_tx *tx,
+                      const struct hashed *list, uint64_t count, uint32_t limit,
+                      struct inode_head *head);
+int __real_trie_plant(struct trie *trie, struct minl2r_tx *tx,
+                      const struct hashed *list, uint64_t count, uint32_t limit,
+                      struct inode_head *head);
+int __wrap_trie_clear(struct trie *trie, struct minl2r_tx *tx, struct inode_head *head);
+int __real_trie_clear(struct trie *trie, struct minl2r_tx *tx, struct inode_head *head);
+int __wrap_trie_join(struct trie *trie, struct minl2r_tx *tx, uint64_t twin,
+                     const struct hashed *list, uint64_t count,
+                     struct inode_head *head);
+int __real_trie_join(struct trie *trie, struct minl2r_tx *tx, uint64_t twin,
+                     const struct hashed *list, uint64_t count,
+                     struct inode_head *head);
 int __wrap_minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks);
 int __real_minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks);
 int __wrap_minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot,
@@ -331,6 +365,31 @@ int __wrap_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
     struct minl2r_tx *alone = begin_alone(ENTRY_REPLACED_ALONE, tx);
 
     return end_alone(alone, tx, __real_dir_replace(alone, inode, entry, ino, type));
+}
+
+int __wrap_trie_plant(struct trie *trie, struct minl2r_tx *tx,
+                      const struct hashed *list, uint64_t count, uint32_t limit,
+                      struct inode_head *head)
+{
+    struct minl2r_tx *alone = begin_alone(PLANTED_ALONE, tx);
+
+    return end_alone(alone, tx,
+                     __real_trie_plant(trie, alone, list, count, limit, head));
+}
+
+int __wrap_trie_clear(struct trie *trie, struct minl2r_tx *tx, struct inode_head *head)
+{
+    struct minl2r_tx *alone = begin_alone(CLEARED_ALONE, tx);
+
+    return end_alone(alone, tx, __real_trie_clear(trie, alone, head));
+}
+
+int __wrap_trie_join(struct trie *trie, struct minl2r_tx *tx, uint64_t twin,
+                     const struct hashed *list, uint64_t count, struct inode_head *head)
+{
+    struct minl2r_tx *alone = begin_alone(JOINED_ALONE, tx);
+
+    return end_alone(alone, tx, __real_trie_join(trie, alone, twin, list, count, head));
 }
 
 int __wrap_minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks)

@@ -2,8 +2,11 @@
 #include "crashtest/workloads/pmfs_ops.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "pmfs-proto/core/trie.h"
 
 #define FILE_SIZE 600u /* of files that are made because they have to be there */
 #define BLOCK 512u
@@ -210,6 +213,119 @@ static int has_orphan(struct scene *scene, const struct op *op)
     int rc = has_open_file(scene, op);
 
     return rc < 0 ? rc : scene_remove(scene, op->path);
+}
+
+/* ---- Blocks of names ------------------------------------------------------------- */
+
+/*
+ * In the directory D, 16 names fill a block, whatever its size. Which block a name goes
+ * to, the first bit of its hash decides: there are low and high ones.
+ */
+enum half { LOW, HIGH };
+
+/* The low or high name number `which`. */
+static int name_of_half(const struct scene *scene, enum half half, uint64_t which,
+                        char text[PMFS_NAME_MAX + 1])
+{
+    size_t size = scene->fs->block_size / 16 - sizeof(struct pm_dirent);
+    struct name name;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        memset(text, 'x', size);
+        text[size] = 0;
+        text[snprintf(text, size, "%u", i)] = 'x';
+        int rc = name_init(&name, scene->fs, text);
+        if (rc < 0)
+            return rc;
+        if (name.hash >> 63 == half && which-- == 0)
+            return 0;
+    }
+    return -ENOENT;
+}
+
+static int path_of_half(const struct scene *scene, enum half half, uint64_t which,
+                        char path[PMFS_NAME_MAX + 3])
+{
+    memcpy(path, "D/", 2);
+    return name_of_half(scene, half, which, path + 2);
+}
+
+/* They are names of one file, which has another. */
+static int add_halves(struct scene *scene, enum half half, uint64_t count)
+{
+    char name[PMFS_NAME_MAX + 1];
+    struct pmfs_attr dir, file;
+    int rc = scene_find(scene, "D", &dir);
+
+    if (rc == 0)
+        rc = scene_find(scene, "foo", &file);
+    for (uint64_t i = 0; i < count && rc == 0; i++) {
+        rc = name_of_half(scene, half, i, name);
+        if (rc == 0)
+            rc = pmfs_link(scene->fs, file.ino, dir.ino, name, &file);
+    }
+    return rc;
+}
+
+/* D has op->offset low names, op->size high ones, and of these op->mode are removed. */
+static int has_names(struct scene *scene, const struct op *op)
+{
+    char path[PMFS_NAME_MAX + 3];
+    int rc = need_file(scene, "foo");
+
+    if (rc == 0)
+        rc = need_empty(scene, "D");
+    if (rc == 0)
+        rc = add_halves(scene, LOW, op->offset);
+    if (rc == 0)
+        rc = add_halves(scene, HIGH, op->size);
+    for (unsigned i = 0; i < op->mode && rc == 0; i++) {
+        rc = path_of_half(scene, HIGH, op->size - 1 - i, path);
+        if (rc == 0)
+            rc = scene_remove(scene, path);
+    }
+    return rc;
+}
+
+/* The blocks of D, in a block map instead of their node, as format 2 had it. */
+static int make_linear(struct scene *scene)
+{
+    struct inode_place place;
+    struct pmfs_attr attr;
+    uint64_t offset, *node;
+    struct minl2r_tx *tx;
+    struct trie trie;
+    int rc = scene_find(scene, "D", &attr);
+
+    if (rc == 0)
+        rc = table_locate(scene->fs, attr.ino, &place);
+    if (rc == 0)
+        rc = minl2r_tx_begin(scene->fs->pool, &tx);
+    if (rc < 0)
+        return rc;
+    rc = minl2r_tx_alloc(tx, 1, &offset, &node);
+    if (rc == 0) {
+        const struct pm_map map = {.root = offset, .height = 1};
+
+        memset(node, 0, scene->fs->block_size);
+        for (int half = LOW; half <= HIGH; half++) {
+            trie_find(&trie, scene->fs, &place.pm->map, attr.ino, (uint64_t)half << 63);
+            node[half] = trie.slot;
+        }
+        minl2r_tx_write(tx, &place.pm->map, &map, sizeof(map));
+        rc = minl2r_tx_free(tx, place.pm->map.root - PM_DIR_NODE, 1);
+    }
+    return fs_end(tx, rc);
+}
+
+static int has_linear(struct scene *scene, const struct op *op)
+{
+    int rc = has_names(scene, op);
+
+    if (rc == 0)
+        rc = make_linear(scene);
+    scene_converts = false;
+    return rc;
 }
 
 /* ---- Operations ------------------------------------------------------------------ */
@@ -437,6 +553,51 @@ static int run_rename_long(struct scene *scene, const struct op *op)
     return pmfs_rename(scene->fs, PMFS_ROOT_INO, op->path, PMFS_ROOT_INO, name, 0);
 }
 
+static int run_link_low(struct scene *scene, const struct op *op)
+{
+    char path[PMFS_NAME_MAX + 3];
+    struct op link = *op;
+    int rc = path_of_half(scene, LOW, op->offset, path);
+
+    link.path = "foo";
+    link.to = path;
+    return rc < 0 ? rc : run_link(scene, &link);
+}
+
+static int run_unlink_low(struct scene *scene, const struct op *op)
+{
+    char path[PMFS_NAME_MAX + 3];
+    struct op unlink = *op;
+    int rc = path_of_half(scene, LOW, 0, path);
+
+    unlink.path = path;
+    return rc < 0 ? rc : run_unlink(scene, &unlink);
+}
+
+static int run_rename_low(struct scene *scene, const struct op *op)
+{
+    char path[PMFS_NAME_MAX + 3], to[PMFS_NAME_MAX + 3];
+    struct op rename = *op;
+    int rc = path_of_half(scene, LOW, 0, path);
+
+    if (rc == 0)
+        rc = path_of_half(scene, HIGH, op->size, to);
+    rename.path = path;
+    rename.to = to;
+    return rc < 0 ? rc : run_rename(scene, &rename);
+}
+
+/* Any use converts it. */
+static int run_convert(struct scene *scene, const struct op *op)
+{
+    char path[PMFS_NAME_MAX + 3];
+    struct pmfs_attr attr;
+    int rc = path_of_half(scene, LOW, op->offset - 1, path);
+
+    scene_converts = true;
+    return rc < 0 ? rc : scene_find(scene, path, &attr);
+}
+
 /* Through the handle that was opened last. */
 static int run_write_open(struct scene *scene, const struct op *op)
 {
@@ -506,6 +667,10 @@ static int run_release(struct scene *scene, const struct op *op)
 #define CHMOD(path, prepare, mode)                                                     \
     {                                                                                  \
         "chmod-" path, prepare, run_chmod, path, NULL, 0, 0, EXTRA, mode               \
+    }
+#define NAMES(what, prepare, run, low, high, removed)                                  \
+    {                                                                                  \
+        what "-D", prepare, run, "D", NULL, low, high, EXTRA, removed                  \
     }
 #define WRITE_OF(size)                                                                 \
     {                                                                                  \
@@ -593,6 +758,13 @@ const struct op ops[] = {
     EXTRA_OP("symlink9", has_nothing, run_symlink, "link", NULL, 0, 9),
     EXTRA_OP("symlink1500", has_nothing, run_symlink, "link", NULL, 0, 1500),
     EXTRA_OP("mkfifo", has_nothing, run_mkfifo, "fifo", NULL, 0, 0),
+    NAMES("split", has_names, run_link_low, 8, 8, 0),
+    NAMES("split-leaving", has_names, run_rename_low, 8, 8, 0),
+    NAMES("plant", has_names, run_link_low, 0, 17, 0),
+    NAMES("clear", has_names, run_unlink_low, 1, 16, 0),
+    NAMES("join", has_names, run_unlink_low, 2, 15, 8),
+    NAMES("move", has_names, run_rename_low, 1, 16, 0),
+    NAMES("convert", has_linear, run_convert, 9, 8, 0),
     CHMOD("foo", has_file, 0604),
     CHMOD("A", has_empty, 0711),
     EXTRA_OP("chown-foo", has_file, run_chown, "foo", NULL, 0, 0),

@@ -11,6 +11,7 @@
 #include "libminl2r/recovery.h"
 #include "pmfs-proto/core/fs.h"
 #include "pmfs-proto/core/fsck.h"
+#include "pmfs-proto/core/linear.h"
 
 #define WRITE_MAX ((size_t)512 << 10)
 #define DEPTH_MAX 16
@@ -48,6 +49,18 @@ void scene_begin_world(void)
 {
     world.time_ns = 1000000000;
     world.random = 1;
+}
+
+/* ---- Directories of format 2 ----------------------------------------------------- */
+
+bool scene_converts = true;
+
+int __wrap_linear_convert(struct pmfs *fs, struct inode *inode);
+int __real_linear_convert(struct pmfs *fs, struct inode *inode);
+
+int __wrap_linear_convert(struct pmfs *fs, struct inode *inode)
+{
+    return scene_converts ? __real_linear_convert(fs, inode) : 0;
 }
 
 /* ---- Mounting -------------------------------------------------------------------- */
@@ -93,6 +106,7 @@ int scene_mount(struct scene *scene, void *memory)
 
     scene->fs = NULL;
     scene->open_count = 0;
+    scene_converts = true;
     rc = attach_pool(scene, memory);
     if (rc < 0)
         return fs_error(-rc, "%s", minl2r_errormsg());

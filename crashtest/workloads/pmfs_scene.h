@@ -28,6 +28,9 @@ struct scene {
 void scene_begin_world(void);
 
 /* Recovers the pool in `memory`, of SCENE_SIZE bytes, and mounts it. */
+/* Are directories of format 2 converted when they are used? So after mounting. */
+extern bool scene_converts;
+
 int scene_mount(struct scene *scene, void *memory);
 /* As the end of a process would: writes nothing. */
 void scene_drop(struct scene *scene);
