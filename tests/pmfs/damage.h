@@ -32,6 +32,20 @@ static inline void make_tree(struct fixture *f)
     }
 }
 
+/* A directory whose names are in several blocks, below a node. */
+static inline uint64_t make_large(struct fixture *f)
+{
+    uint64_t dir = make_dir(f, ROOT, "large");
+    uint64_t file = make_file(f, dir, "file");
+    char name[32];
+
+    for (int i = 0; i < 150; i++) {
+        snprintf(name, sizeof(name), "a name of its own %d", i);
+        assert_ok(pmfs_link(f->fs, file, dir, name, &f->attr));
+    }
+    return dir;
+}
+
 /* ---- Damage on purpose --------------------------------------------------------- */
 
 static inline void poke(struct fixture *f, uint64_t offset, const void *bytes,

@@ -291,6 +291,78 @@ static void name_with_a_slash_is_found_and_never_listed(void **state)
     assert_found(f, "the name at byte 0 is impossible");
 }
 
+/* The slots of the node of a large directory; leaves it unmounted. */
+static uint64_t read_slots(struct fixture *f, uint64_t slots[BLOCK / 8])
+{
+    uint64_t inode_offset, state_offset;
+    uint64_t root =
+        place_of(f, make_large(f), &inode_offset, &state_offset).pm->map.root;
+
+    assert_true(root & PM_DIR_NODE);
+    memcpy(slots, minl2r_at(f->fs->pool, root - PM_DIR_NODE), BLOCK);
+    fixture_unmount(f);
+    return root - PM_DIR_NODE;
+}
+
+static void assert_listing_is_euclean(struct fixture *f)
+{
+    struct visit visit = {0};
+
+    fixture_mount(f);
+    assert_error(
+        pmfs_readdir(f->fs, find(f, ROOT, "large"), 0, 0, visit_remember, &visit),
+        EUCLEAN);
+    fixture_unmount(f);
+}
+
+static void directory_whose_node_leads_to_itself_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t slots[BLOCK / 8];
+    uint64_t node = read_slots(f, slots), itself = node | PM_DIR_NODE;
+
+    poke(f, node + 9 * sizeof(*slots), &itself, sizeof(itself));
+    assert_listing_is_euclean(f);
+    assert_found(f, "is used twice");
+}
+
+static void directory_that_leads_out_of_the_pool_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t slots[BLOCK / 8];
+    uint64_t node = read_slots(f, slots), outside = ((uint64_t)1 << 40) | PM_DIR_NODE;
+
+    poke(f, node + 9 * sizeof(*slots), &outside, sizeof(outside));
+    assert_listing_is_euclean(f);
+    assert_found(f, "can be no block here");
+}
+
+static void names_in_a_block_for_others_are_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t slots[BLOCK / 8];
+    uint64_t node = read_slots(f, slots);
+    uint64_t upper = BLOCK / 8 / 2;
+
+    for (uint64_t i = 0; i < upper; i++) {
+        poke(f, node + i * sizeof(*slots), &slots[upper], sizeof(*slots));
+        poke(f, node + (upper + i) * sizeof(*slots), &slots[0], sizeof(*slots));
+    }
+    assert_listing_is_euclean(f);
+    assert_found(f, "is in a block for other names");
+}
+
+static void block_without_names_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t slots[BLOCK / 8];
+    const struct pm_dirent unused = {.size = BLOCK};
+
+    read_slots(f, slots);
+    poke(f, slots[0], &unused, sizeof(unused));
+    assert_found(f, "has no names");
+}
+
 static void impossible_state_is_found(void **state)
 {
     struct fixture *f = *state;
@@ -457,6 +529,7 @@ static void whatever_the_medium_holds_every_call_ends(void **state)
     fixture_mkfs(f, size);
     fixture_mount(f);
     make_tree(f);
+    make_large(f);
     fixture_unmount(f);
     int fd = open(f->path, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0);
@@ -500,6 +573,10 @@ int main(void)
         TEST_DAMAGED(directory_that_contains_its_ancestor_is_found),
         TEST_DAMAGED(entry_of_no_size_is_found),
         TEST_DAMAGED(name_with_a_slash_is_found_and_never_listed),
+        TEST_DAMAGED(directory_whose_node_leads_to_itself_is_found),
+        TEST_DAMAGED(directory_that_leads_out_of_the_pool_is_found),
+        TEST_DAMAGED(names_in_a_block_for_others_are_found),
+        TEST_DAMAGED(block_without_names_is_found),
         TEST_DAMAGED(impossible_state_is_found),
         TEST_DAMAGED(used_inode_marked_free_is_found),
         TEST_DAMAGED(impossible_inode_count_is_found),
