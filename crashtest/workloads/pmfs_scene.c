@@ -113,6 +113,9 @@ int scene_mount(struct scene *scene, void *memory)
     rc = fs_attach(&scene->pool, &options, &scene->fs);
     if (rc < 0)
         detach_pool(scene);
+    else
+        scene->fs->spare_inode_blocks =
+            0; /* the last inode of a block takes it along */
     return rc;
 }
 

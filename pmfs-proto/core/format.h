@@ -40,9 +40,10 @@ struct pm_fs {
     uint64_t features_incompat; /* unknown bits: refuse */
     uint64_t created_ns;        /* since the epoch */
     uint64_t inode_count;       /* bytes of `states`: inode numbers run below it */
-    uint64_t reserved0;
+    uint64_t generation_base;   /* of inodes in a new block; format 1 and 2: 0 */
     struct pm_map states;
-    struct pm_map inodes; /* sparse: blocks come with the first inode in them */
+    struct pm_map inodes; /* sparse: blocks come with the first inode in them, and may
+                             go with the last */
     uint64_t reserved[20];
 };
 _Static_assert(offsetof(struct pm_fs, inode_count) == 48, "PMFS_FORMAT.md: pm_fs");

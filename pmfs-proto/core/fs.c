@@ -21,6 +21,9 @@
 
 const uint8_t fs_zeros[FS_ZEROS_SIZE];
 
+/* So that who makes and removes files over and over does not move blocks with them. */
+#define SPARE_INODE_BLOCKS 64u
+
 /* ---- Errors and time ----------------------------------------------------------- */
 
 static _Thread_local char message[320];
@@ -244,6 +247,7 @@ int fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *options
     if (rc < 0)
         goto free_fs;
     fs->flags = options->flags;
+    fs->spare_inode_blocks = SPARE_INODE_BLOCKS;
     rc = table_attach(fs);
     if (rc < 0)
         goto free_fs;

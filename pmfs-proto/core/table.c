@@ -18,10 +18,13 @@ struct inode_table {
     /* One bit per number: free = !taken, and used implies taken. */
     uint64_t *taken;
     uint64_t *used;
+    uint64_t *present; /* at the first number of a block of inodes: it is there */
     uint64_t word_count;
     uint64_t used_count;
     uint64_t taken_count;
-    uint64_t next_word; /* where the search for a free number goes on */
+    uint64_t next_word;    /* where the search for a free number goes on */
+    uint64_t empty_blocks; /* that are there, and no number of them is taken */
+    uint32_t per_block;    /* inodes */
 };
 
 static uint64_t bit_of(uint64_t ino)
@@ -74,13 +77,14 @@ static int reserve_words(struct inode_table *table, uint64_t inode_count)
 {
     uint64_t words = inode_count / 64;
 
-    for (int i = 0; i < 2; i++) {
-        uint64_t **bits = i ? &table->used : &table->taken;
-        uint64_t *grown = realloc(*bits, words * sizeof(**bits));
+    uint64_t **all[] = {&table->taken, &table->used, &table->present};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        uint64_t *grown = realloc(*all[i], words * sizeof(*grown));
 
         if (!grown)
             return -ENOMEM;
-        *bits = grown;
+        *all[i] = grown;
     }
     return 0;
 }
@@ -88,16 +92,52 @@ static int reserve_words(struct inode_table *table, uint64_t inode_count)
 static void add_words(struct inode_table *table, uint64_t inode_count)
 {
     uint64_t words = inode_count / 64;
+    uint64_t size = (words - table->word_count) * sizeof(uint64_t);
 
-    memset(table->taken + table->word_count, 0, (words - table->word_count) * 8);
-    memset(table->used + table->word_count, 0, (words - table->word_count) * 8);
+    memset(table->taken + table->word_count, 0, size);
+    memset(table->used + table->word_count, 0, size);
+    memset(table->present + table->word_count, 0, size);
     table->word_count = words;
+}
+
+/* The first number of the block of inodes that has `ino`. */
+static uint64_t first_of(const struct inode_table *table, uint64_t ino)
+{
+    return ino - ino % table->per_block;
+}
+
+static bool is_present(const struct inode_table *table, uint64_t ino)
+{
+    uint64_t first = first_of(table, ino);
+
+    return table->present[first / 64] & bit_of(first);
+}
+
+/* Is no number of a block taken? */
+static bool is_empty(const struct inode_table *table, uint64_t ino)
+{
+    uint64_t first = first_of(table, ino), taken = 0;
+
+    if (table->per_block < 64)
+        return !(table->taken[first / 64] >> first % 64 &
+                 (((uint64_t)1 << table->per_block) - 1));
+    for (uint64_t i = 0; i < table->per_block; i += 64)
+        taken |= table->taken[(first + i) / 64];
+    return !taken;
 }
 
 static void mark_taken(struct inode_table *table, uint64_t ino)
 {
+    table->empty_blocks -= is_present(table, ino) && is_empty(table, ino);
     table->taken[ino / 64] |= bit_of(ino);
     table->taken_count++;
+}
+
+static void mark_free(struct inode_table *table, uint64_t ino)
+{
+    table->taken[ino / 64] &= ~bit_of(ino);
+    table->taken_count--;
+    table->empty_blocks += is_present(table, ino) && is_empty(table, ino);
 }
 
 static void mark_used(struct inode_table *table, uint64_t ino)
@@ -153,8 +193,7 @@ void table_free_number(struct pmfs *fs, uint64_t ino)
     struct inode_table *table = fs->table;
 
     pthread_mutex_lock(&table->free_lock);
-    table->taken[ino / 64] &= ~bit_of(ino);
-    table->taken_count--;
+    mark_free(table, ino);
     pthread_mutex_unlock(&table->free_lock);
 }
 
@@ -174,6 +213,85 @@ uint64_t table_free(struct pmfs *fs)
     uint64_t free_numbers = table->word_count * 64 - table->taken_count;
     pthread_mutex_unlock(&table->free_lock);
     return free_numbers;
+}
+
+/* ---- Shrinking ----------------------------------------------------------------- */
+
+/* Takes all numbers of a block, if they are free and the block is one too many. */
+static bool take_block(struct pmfs *fs, uint64_t first)
+{
+    struct inode_table *table = fs->table;
+
+    pthread_mutex_lock(&table->free_lock);
+    bool takes = table->empty_blocks > fs->spare_inode_blocks &&
+                 is_present(table, first) && is_empty(table, first);
+    for (uint64_t i = first; takes && i < first + table->per_block; i++)
+        mark_taken(table, i);
+    pthread_mutex_unlock(&table->free_lock);
+    return takes;
+}
+
+static void give_block_back(struct inode_table *table, uint64_t first, bool is_present)
+{
+    pthread_mutex_lock(&table->free_lock);
+    if (!is_present)
+        table->present[first / 64] &= ~bit_of(first);
+    for (uint64_t i = first; i < first + table->per_block; i++)
+        mark_free(table, i);
+    pthread_mutex_unlock(&table->free_lock);
+}
+
+/*
+ * New inodes in place of these must have other generations. Generations go round, so
+ * the higher of two is the one that is less than half a round ahead.
+ */
+static uint64_t base_after(const struct pmfs *fs, const struct pm_inode *inodes)
+{
+    uint32_t base = (uint32_t)fs->pm->generation_base;
+
+    for (uint32_t i = 0; i < fs->table->per_block; i++) {
+        if ((int32_t)(inodes[i].generation - base) > 0)
+            base = inodes[i].generation;
+    }
+    return base;
+}
+
+static int queue_shrink(struct pmfs *fs, struct minl2r_tx *tx, uint64_t index)
+{
+    const void *block = NULL;
+    uint64_t base, freed = 0;
+    struct map map;
+    int rc = map_init(&map, fs, &fs->pm->inodes, 0);
+
+    if (rc == 0)
+        rc = map_block(&map, index, &block);
+    if (rc == 0 && !block)
+        rc = fs_error(EUCLEAN, "inode table: a block is missing");
+    if (rc < 0)
+        return rc;
+    base = base_after(fs, block);
+    rc = map_free(&map, tx, index, index + 1, &freed);
+    if (rc == 0 && base != fs->pm->generation_base)
+        rc = fs_library_error(
+            minl2r_tx_write(tx, &fs->pm->generation_base, &base, sizeof(base)),
+            "inode table", 0);
+    return rc;
+}
+
+void table_shrink(struct pmfs *fs, uint64_t ino)
+{
+    uint64_t first = first_of(fs->table, ino);
+    struct minl2r_tx *tx;
+    int rc;
+
+    if (!take_block(fs, first))
+        return;
+    pthread_rwlock_wrlock(&fs->table->grow_lock);
+    rc = minl2r_tx_begin(fs->pool, &tx);
+    if (rc == 0)
+        rc = fs_end(tx, queue_shrink(fs, tx, first / fs->table->per_block));
+    pthread_rwlock_unlock(&fs->table->grow_lock);
+    give_block_back(fs->table, first, rc < 0);
 }
 
 /* ---- Growing ------------------------------------------------------------------- */
@@ -213,16 +331,21 @@ static int add_states(struct pmfs *fs, struct minl2r_tx *tx, struct table_claim 
  */
 static int add_inodes(struct pmfs *fs, struct minl2r_tx *tx, struct table_claim *claim)
 {
-    uint32_t per_block = fs->block_size / PM_INODE_SIZE;
+    uint32_t per_block = fs->table->per_block;
     uint64_t index = claim->place.ino / per_block;
+    struct pm_inode *inodes;
     const void *block;
     struct map map;
     int rc = map_init(&map, fs, &fs->pm->inodes, 0);
 
     if (rc == 0)
         rc = map_block(&map, index, &block);
-    if (rc == 0 && !block)
-        rc = map_insert(&map, tx, index, &block);
+    if (rc == 0 && !block) {
+        rc = map_insert(&map, tx, index, &inodes);
+        for (uint32_t i = 0; rc == 0 && i < per_block; i++)
+            inodes[i].generation = (uint32_t)fs->pm->generation_base;
+        block = inodes;
+    }
     if (rc == 0)
         claim->place.pm = (const struct pm_inode *)block + claim->place.ino % per_block;
     return rc;
@@ -271,6 +394,11 @@ void table_keep(struct pmfs *fs, const struct table_claim *claim)
         add_words(table, claim->new_count);
         mark_taken(table, claim->place.ino);
     }
+    if (claim->grows) {
+        uint64_t first = first_of(table, claim->place.ino);
+
+        table->present[first / 64] |= bit_of(first);
+    }
     mark_used(table, claim->place.ino);
     pthread_mutex_unlock(&table->free_lock);
     if (claim->grows)
@@ -316,6 +444,26 @@ static void read_states(struct inode_table *table, const uint8_t *states,
     }
 }
 
+/* Which blocks of inodes are there: those in use, and of the others the map tells. */
+static int find_blocks(struct pmfs *fs, struct inode_table *table)
+{
+    uint64_t count = fs->pm->inode_count;
+    struct map map;
+    int rc = map_init(&map, fs, &fs->pm->inodes, 0);
+
+    for (uint64_t ino = 0; rc == 0 && ino < count; ino += table->per_block) {
+        bool empty = is_empty(table, ino);
+        const void *block = NULL;
+
+        if (empty)
+            rc = map_block(&map, ino / table->per_block, &block);
+        if (!empty || block)
+            table->present[ino / 64] |= bit_of(ino);
+        table->empty_blocks += empty && block;
+    }
+    return rc;
+}
+
 static int read_table(struct pmfs *fs, struct inode_table *table)
 {
     uint64_t count = fs->pm->inode_count;
@@ -343,7 +491,7 @@ static int read_table(struct pmfs *fs, struct inode_table *table)
     }
     table->taken[0] |= 1;
     table->taken_count = table->used_count + 1;
-    return 0;
+    return find_blocks(fs, table);
 }
 
 int table_attach(struct pmfs *fs)
@@ -353,6 +501,7 @@ int table_attach(struct pmfs *fs)
 
     if (!table)
         return fs_error(ENOMEM, "out of memory");
+    table->per_block = fs->block_size / PM_INODE_SIZE;
     rc = read_table(fs, table);
     pthread_rwlock_init(&table->grow_lock, NULL);
     pthread_mutex_init(&table->free_lock, NULL);
@@ -370,6 +519,7 @@ void table_detach(struct pmfs *fs)
     pthread_mutex_destroy(&table->free_lock);
     free(table->taken);
     free(table->used);
+    free(table->present);
     free(table);
     fs->table = NULL;
 }

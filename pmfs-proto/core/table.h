@@ -53,6 +53,12 @@ void table_unuse(struct pmfs *fs, uint64_t ino);
 void table_free_number(struct pmfs *fs, uint64_t ino);
 
 /*
+ * Gives back the block of a number that is free, if no inode is in it and enough such
+ * blocks are there. In a transaction of its own; if that fails, the block stays.
+ */
+void table_shrink(struct pmfs *fs, uint64_t ino);
+
+/*
  * The first inode from `ino` on whose state is neither free nor used, or 0. For
  * mounting, before anything changes.
  */

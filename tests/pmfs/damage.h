@@ -39,7 +39,7 @@ static inline uint64_t make_large(struct fixture *f)
     uint64_t file = make_file(f, dir, "file");
     char name[32];
 
-    for (int i = 0; i < 150; i++) {
+    for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof(name), "a name of its own %d", i);
         assert_ok(pmfs_link(f->fs, file, dir, name, &f->attr));
     }

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The inode table grows and shrinks with the inodes in it. */
+#include <pthread.h>
+
+#include "pmfs-proto/core/table.h"
+#include "tests/pmfs/pmfs_fixture.h"
+
+#define FILES 10000
+
+static const char *numbered(int number)
+{
+    static _Thread_local char name[32];
+
+    snprintf(name, sizeof(name), "file %d", number);
+    return name;
+}
+
+static void mount_large(struct fixture *f)
+{
+    fixture_mkfs(f, 64 * MIB);
+    fixture_mount(f);
+}
+
+static void make_files(struct fixture *f)
+{
+    for (int i = 0; i < FILES; i++)
+        make_file(f, ROOT, numbered(i));
+}
+
+static void remove_files(struct fixture *f)
+{
+    for (int i = 0; i < FILES; i++)
+        assert_ok(pmfs_unlink(f->fs, ROOT, numbered(i)));
+}
+
+/* But for some that are spare, and for states, of which there is one per inode. */
+static void blocks_of_removed_inodes_are_given_back(void **state)
+{
+    struct fixture *f = *state;
+
+    mount_large(f);
+    uint64_t before = blocks_free(f);
+    for (int round = 0; round < 3; round++) {
+        make_files(f);
+        assert_true(before - blocks_free(f) > FILES / 16);
+        remove_files(f);
+        assert_in_range(before - blocks_free(f), 0, f->fs->spare_inode_blocks + 10);
+        fixture_fsck_and_mount(f);
+        assert_in_range(before - blocks_free(f), 0, f->fs->spare_inode_blocks + 10);
+    }
+}
+
+static void a_number_whose_block_was_given_back_has_another_generation(void **state)
+{
+    static uint32_t generations[2 * FILES];
+    struct fixture *f = *state;
+
+    mount_large(f);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < FILES; i++) {
+            uint64_t ino = make_file(f, ROOT, numbered(i));
+
+            assert_true(ino < 2 * FILES);
+            assert_true(f->attr.generation > generations[ino]);
+            generations[ino] = f->attr.generation;
+        }
+        remove_files(f);
+        if (round == 1)
+            fixture_remount(f);
+    }
+    fixture_unmount(f);
+    fixture_fsck(f);
+}
+
+/* Nothing comes and goes with a file that comes and goes. */
+static void making_and_removing_over_and_over_costs_three_fences_each(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 40; i++)
+        make_file(f, ROOT, numbered(i));
+    for (int i = 40; i < 100; i++) {
+        for (int j = 0; j < 5; j++) {
+            assert_int_equal(FENCES(f, pmfs_mknod(f->fs, ROOT, numbered(i), 0644, 0,
+                                                  &nobody, &f->attr)),
+                             3);
+            assert_int_equal(FENCES(f, pmfs_unlink(f->fs, ROOT, numbered(i))), 3);
+        }
+        make_file(f, ROOT, numbered(i));
+    }
+}
+
+struct worker {
+    pthread_t thread;
+    struct pmfs *fs;
+    uint64_t dir;
+    int failed;
+};
+
+static void *make_and_remove(void *arg)
+{
+    struct worker *worker = arg;
+    struct pmfs_attr attr;
+
+    for (int i = 0; i < 600; i++) {
+        if (pmfs_mknod(worker->fs, worker->dir, numbered(i), 0644, 0, &nobody, &attr))
+            worker->failed++;
+        if (i >= 20 && pmfs_unlink(worker->fs, worker->dir, numbered(i - 20)))
+            worker->failed++;
+    }
+    for (int i = 580; i < 600; i++)
+        worker->failed += pmfs_unlink(worker->fs, worker->dir, numbered(i)) != 0;
+    return NULL;
+}
+
+/* With blocks of two inodes, none of them spare. */
+static void threads_make_and_remove_while_blocks_come_and_go(void **state)
+{
+    struct worker workers[4];
+    struct fixture *f = *state;
+
+    f->mkfs.pool.block_size = 512;
+    mount_large(f);
+    f->fs->spare_inode_blocks = 0;
+    for (size_t i = 0; i < 4; i++) {
+        workers[i] = (struct worker){.fs = f->fs};
+        workers[i].dir = make_dir(f, ROOT, numbered((int)i));
+        assert_int_equal(
+            pthread_create(&workers[i].thread, NULL, make_and_remove, &workers[i]), 0);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        pthread_join(workers[i].thread, NULL);
+        assert_int_equal(workers[i].failed, 0);
+    }
+    fixture_fsck_and_mount(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_EMPTY(blocks_of_removed_inodes_are_given_back),
+        TEST_EMPTY(a_number_whose_block_was_given_back_has_another_generation),
+        TEST(making_and_removing_over_and_over_costs_three_fences_each),
+        TEST_EMPTY(threads_make_and_remove_while_blocks_come_and_go),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
