@@ -111,9 +111,8 @@ enum pmfs_mount_flags {
 struct pmfs_mount_options {
     enum minl2r_medium require; /* refuse a lesser medium; 0: take any */
     uint32_t flags;             /* enum pmfs_mount_flags */
-    uint64_t cached_inodes; /* unused inodes kept in DRAM, of 200 bytes, and for each
-                                   512 bytes of indexes of directories; 0: 65536 */
-    uint64_t reserved[4];   /* zero */
+    uint64_t cached_inodes;     /* unused inodes kept in DRAM, of 200 bytes; 0: 65536 */
+    uint64_t reserved[4];       /* zero */
 };
 
 /*

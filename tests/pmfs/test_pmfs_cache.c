@@ -73,6 +73,19 @@ static void inodes_that_are_looked_up_are_kept_until_forgotten(void **state)
     fixture_fsck(f);
 }
 
+/* As PMFS_DESIGN.md says; with what malloc adds, and the table that finds them. */
+static void an_inode_takes_less_than_200_bytes(void **state)
+{
+    struct fixture *f = *state;
+
+    mount_with(f, 65536, 0);
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 20000; i++)
+        make_file(f, ROOT, numbered("file", i));
+    assert_int_equal(cache_inodes(f->fs), 20001);
+    assert_true(mallinfo2().uordblks - before < (size_t)20000 * 200);
+}
+
 /* A name costs nothing in DRAM: neither when it is made, nor when it is looked up. */
 static void large_directories_take_no_memory(void **state)
 {
@@ -97,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_EMPTY(inodes_in_no_use_are_dropped),
         TEST_EMPTY(inodes_that_are_looked_up_are_kept_until_forgotten),
+        TEST_EMPTY(an_inode_takes_less_than_200_bytes),
         TEST_EMPTY(large_directories_take_no_memory),
     };
 
