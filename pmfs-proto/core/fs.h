@@ -38,12 +38,13 @@ struct pmfs {
     uint64_t block_count; /* of the pool: nothing can have more */
     uint32_t block_size;
     uint32_t block_shift;
-    uint32_t map_shift;          /* log2 of slots per node */
-    uint32_t map_height;         /* the greatest that a map can need */
-    uint32_t flags;              /* enum pmfs_mount_flags */
-    uint64_t hash_seed;          /* of names, from the pool's uuid */
-    uint64_t id;                 /* from the pool's uuid */
-    uint32_t spare_inode_blocks; /* kept although no inode is in them */
+    uint32_t map_shift;  /* log2 of slots per node */
+    uint32_t map_height; /* the greatest that a map can need */
+    uint32_t flags;      /* enum pmfs_mount_flags */
+    uint64_t hash_seed;  /* of names, from the pool's uuid */
+    uint64_t id;         /* from the pool's uuid */
+    uint32_t
+        spare_inode_blocks; /* that are kept, at least, though no inode is in them */
     struct inode_table *table;
     struct inode_cache *cache;
     pthread_mutex_t rename_lock;

@@ -51,7 +51,7 @@ static void forget_freed(struct pmfs *fs, struct inode *inode)
     table_unuse(fs, ino);
     inode_forget(fs, inode);
     table_free_number(fs, ino);
-    table_shrink(fs, ino);
+    table_shrink(fs);
 }
 
 void orphan_unlinked(struct pmfs *fs, struct inode *inode, enum pm_state state)

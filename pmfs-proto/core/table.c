@@ -22,7 +22,8 @@ struct inode_table {
     uint64_t word_count;
     uint64_t used_count;
     uint64_t taken_count;
-    uint64_t next_word;    /* where the search for a free number goes on */
+    uint64_t *full;        /* one bit per word of `taken`: it has no 0 */
+    uint64_t low_word;     /* all words below are full */
     uint64_t empty_blocks; /* that are there, and no number of them is taken */
     uint32_t per_block;    /* inodes */
 };
@@ -86,6 +87,12 @@ static int reserve_words(struct inode_table *table, uint64_t inode_count)
             return -ENOMEM;
         *all[i] = grown;
     }
+
+    uint64_t *full = realloc(table->full, (words + 63) / 64 * sizeof(*full));
+
+    if (!full)
+        return -ENOMEM;
+    table->full = full;
     return 0;
 }
 
@@ -97,6 +104,8 @@ static void add_words(struct inode_table *table, uint64_t inode_count)
     memset(table->taken + table->word_count, 0, size);
     memset(table->used + table->word_count, 0, size);
     memset(table->present + table->word_count, 0, size);
+    for (uint64_t i = (table->word_count + 63) / 64; i < (words + 63) / 64; i++)
+        table->full[i] = 0;
     table->word_count = words;
 }
 
@@ -131,12 +140,17 @@ static void mark_taken(struct inode_table *table, uint64_t ino)
     table->empty_blocks -= is_present(table, ino) && is_empty(table, ino);
     table->taken[ino / 64] |= bit_of(ino);
     table->taken_count++;
+    if (table->taken[ino / 64] == UINT64_MAX)
+        table->full[ino / 64 / 64] |= bit_of(ino / 64);
 }
 
 static void mark_free(struct inode_table *table, uint64_t ino)
 {
     table->taken[ino / 64] &= ~bit_of(ino);
     table->taken_count--;
+    table->full[ino / 64 / 64] &= ~bit_of(ino / 64);
+    if (ino / 64 < table->low_word)
+        table->low_word = ino / 64;
     table->empty_blocks += is_present(table, ino) && is_empty(table, ino);
 }
 
@@ -146,23 +160,29 @@ static void mark_used(struct inode_table *table, uint64_t ino)
     table->used_count++;
 }
 
-/* A free number, now taken, or 0. */
+/* The first word of `taken` that is not full, or word_count. */
+static uint64_t find_word(const struct inode_table *table)
+{
+    for (uint64_t i = table->low_word / 64; i * 64 < table->word_count; i++) {
+        if (~table->full[i])
+            return i * 64 + (uint64_t)__builtin_ctzll(~table->full[i]);
+    }
+    return table->word_count;
+}
+
+/* The lowest free number, now taken, or 0. So the blocks that are there are filled. */
 static uint64_t take_number(struct inode_table *table)
 {
     uint64_t ino = 0;
 
     pthread_mutex_lock(&table->free_lock);
-    for (uint64_t i = 0; i < table->word_count && !ino; i++) {
-        uint64_t word = (table->next_word + i) % table->word_count;
-        uint64_t free_bits = ~table->taken[word];
-
-        if (free_bits) {
-            ino = word * 64 + (uint64_t)__builtin_ctzll(free_bits);
-            mark_taken(table, ino);
-            table->next_word = word;
-        }
-        if (table->taken_count == table->word_count * 64)
-            break;
+    table->low_word = find_word(table);
+    if (table->low_word < table->word_count) {
+        ino = table->low_word * 64 +
+              (uint64_t)__builtin_ctzll(~table->taken[table->low_word]);
+        mark_taken(table, ino);
+    } else {
+        table->low_word = table->word_count;
     }
     pthread_mutex_unlock(&table->free_lock);
     return ino;
@@ -217,18 +237,38 @@ uint64_t table_free(struct pmfs *fs)
 
 /* ---- Shrinking ----------------------------------------------------------------- */
 
-/* Takes all numbers of a block, if they are free and the block is one too many. */
-static bool take_block(struct pmfs *fs, uint64_t first)
+/* The highest empty block that is there, by its first number, below `end`; 0: none. */
+static uint64_t find_empty(const struct inode_table *table, uint64_t end)
 {
-    struct inode_table *table = fs->table;
+    uint64_t first = end;
+
+    while (first > 0) {
+        first -= table->per_block;
+        if (!table->present[first / 64])
+            first -= first % 64;
+        else if (is_present(table, first) && is_empty(table, first))
+            return first;
+    }
+    return 0;
+}
+
+/*
+ * Takes all numbers of an empty block below *end, if there are more than `spare` of
+ * them; *end is its first then.
+ */
+static bool take_block(struct inode_table *table, uint64_t spare, uint64_t *end)
+{
+    uint64_t first = 0;
 
     pthread_mutex_lock(&table->free_lock);
-    bool takes = table->empty_blocks > fs->spare_inode_blocks &&
-                 is_present(table, first) && is_empty(table, first);
-    for (uint64_t i = first; takes && i < first + table->per_block; i++)
+    if (table->empty_blocks > spare)
+        first = find_empty(
+            table, *end < table->word_count * 64 ? *end : table->word_count * 64);
+    for (uint64_t i = first; first && i < first + table->per_block; i++)
         mark_taken(table, i);
     pthread_mutex_unlock(&table->free_lock);
-    return takes;
+    *end = first;
+    return first != 0;
 }
 
 static void give_block_back(struct inode_table *table, uint64_t first, bool is_present)
@@ -278,20 +318,31 @@ static int queue_shrink(struct pmfs *fs, struct minl2r_tx *tx, uint64_t index)
     return rc;
 }
 
-void table_shrink(struct pmfs *fs, uint64_t ino)
+static int shrink(struct pmfs *fs, uint64_t first)
 {
-    uint64_t first = first_of(fs->table, ino);
     struct minl2r_tx *tx;
     int rc;
 
-    if (!take_block(fs, first))
-        return;
     pthread_rwlock_wrlock(&fs->table->grow_lock);
     rc = minl2r_tx_begin(fs->pool, &tx);
     if (rc == 0)
         rc = fs_end(tx, queue_shrink(fs, tx, first / fs->table->per_block));
     pthread_rwlock_unlock(&fs->table->grow_lock);
     give_block_back(fs->table, first, rc < 0);
+    return rc;
+}
+
+void table_shrink(struct pmfs *fs)
+{
+    struct inode_table *table = fs->table;
+    uint64_t end = UINT64_MAX;
+    int rc = 0;
+
+    pthread_mutex_lock(&table->free_lock);
+    bool is_due = table->empty_blocks > 2 * fs->spare_inode_blocks;
+    pthread_mutex_unlock(&table->free_lock);
+    while (is_due && rc == 0 && take_block(table, fs->spare_inode_blocks, &end))
+        rc = shrink(fs, end);
 }
 
 /* ---- Growing ------------------------------------------------------------------- */
@@ -491,6 +542,10 @@ static int read_table(struct pmfs *fs, struct inode_table *table)
     }
     table->taken[0] |= 1;
     table->taken_count = table->used_count + 1;
+    for (uint64_t word = 0; word < table->word_count; word++) {
+        if (table->taken[word] == UINT64_MAX)
+            table->full[word / 64] |= bit_of(word);
+    }
     return find_blocks(fs, table);
 }
 
@@ -520,6 +575,7 @@ void table_detach(struct pmfs *fs)
     free(table->taken);
     free(table->used);
     free(table->present);
+    free(table->full);
     free(table);
     fs->table = NULL;
 }

@@ -53,10 +53,11 @@ void table_unuse(struct pmfs *fs, uint64_t ino);
 void table_free_number(struct pmfs *fs, uint64_t ino);
 
 /*
- * Gives back the block of a number that is free, if no inode is in it and enough such
- * blocks are there. In a transaction of its own; if that fails, the block stays.
+ * Gives blocks back in which no inode is, the highest first, if they are more than
+ * twice as many as are kept. Each in a transaction of its own; if one fails, that block
+ * stays.
  */
-void table_shrink(struct pmfs *fs, uint64_t ino);
+void table_shrink(struct pmfs *fs);
 
 /*
  * The first inode from `ino` on whose state is neither free nor used, or 0. For

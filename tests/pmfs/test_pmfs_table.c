@@ -44,9 +44,9 @@ static void blocks_of_removed_inodes_are_given_back(void **state)
         make_files(f);
         assert_true(before - blocks_free(f) > FILES / 16);
         remove_files(f);
-        assert_in_range(before - blocks_free(f), 0, f->fs->spare_inode_blocks + 10);
+        assert_in_range(before - blocks_free(f), 0, 2 * f->fs->spare_inode_blocks + 10);
         fixture_fsck_and_mount(f);
-        assert_in_range(before - blocks_free(f), 0, f->fs->spare_inode_blocks + 10);
+        assert_in_range(before - blocks_free(f), 0, 2 * f->fs->spare_inode_blocks + 10);
     }
 }
 
@@ -72,21 +72,25 @@ static void a_number_whose_block_was_given_back_has_another_generation(void **st
     fixture_fsck(f);
 }
 
-/* Nothing comes and goes with a file that comes and goes. */
+/* Nothing comes and goes with a file that does, however full the table is. */
 static void making_and_removing_over_and_over_costs_three_fences_each(void **state)
 {
     struct fixture *f = *state;
 
-    for (int i = 0; i < 40; i++)
-        make_file(f, ROOT, numbered(i));
-    for (int i = 40; i < 100; i++) {
-        for (int j = 0; j < 5; j++) {
-            assert_int_equal(FENCES(f, pmfs_mknod(f->fs, ROOT, numbered(i), 0644, 0,
-                                                  &nobody, &f->attr)),
-                             3);
-            assert_int_equal(FENCES(f, pmfs_unlink(f->fs, ROOT, numbered(i))), 3);
+    mount_large(f);
+    make_files(f);
+    for (int i = FILES - 1; i >= 0; i--) {
+        assert_ok(pmfs_unlink(f->fs, ROOT, numbered(i)));
+        if (i % 13)
+            continue;
+        make_file(f, ROOT, "first");
+        for (int j = 0; j < 2; j++) {
+            assert_int_equal(
+                FENCES(f, pmfs_mknod(f->fs, ROOT, "file", 0644, 0, &nobody, &f->attr)),
+                3);
+            assert_int_equal(FENCES(f, pmfs_unlink(f->fs, ROOT, "file")), 3);
         }
-        make_file(f, ROOT, numbered(i));
+        assert_ok(pmfs_unlink(f->fs, ROOT, "first"));
     }
 }
 
@@ -140,7 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_EMPTY(blocks_of_removed_inodes_are_given_back),
         TEST_EMPTY(a_number_whose_block_was_given_back_has_another_generation),
-        TEST(making_and_removing_over_and_over_costs_three_fences_each),
+        TEST_EMPTY(making_and_removing_over_and_over_costs_three_fences_each),
         TEST_EMPTY(threads_make_and_remove_while_blocks_come_and_go),
     };
 
