@@ -282,11 +282,11 @@ int __real_dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode 
                       const struct name *name, const struct dir_entry *entry,
                       struct dir_change *change);
 int __wrap_dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
-                   const struct name *name, uint64_t ino, uint32_t type,
-                   struct dir_change *change);
+                   const struct name *name, const struct dir_entry *place, uint64_t ino,
+                   uint32_t type, struct dir_change *change);
 int __real_dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
-                   const struct name *name, uint64_t ino, uint32_t type,
-                   struct dir_change *change);
+                   const struct name *name, const struct dir_entry *place, uint64_t ino,
+                   uint32_t type, struct dir_change *change);
 int __wrap_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
                        const struct dir_entry *entry, uint64_t ino, uint32_t type);
 int __real_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
@@ -350,13 +350,13 @@ int __wrap_dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode 
 }
 
 int __wrap_dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
-                   const struct name *name, uint64_t ino, uint32_t type,
-                   struct dir_change *change)
+                   const struct name *name, const struct dir_entry *place, uint64_t ino,
+                   uint32_t type, struct dir_change *change)
 {
     struct minl2r_tx *alone = begin_alone(ENTRY_ADDED_ALONE, tx);
 
     return end_alone(alone, tx,
-                     __real_dir_add(fs, alone, inode, name, ino, type, change));
+                     __real_dir_add(fs, alone, inode, name, place, ino, type, change));
 }
 
 int __wrap_dir_replace(struct minl2r_tx *tx, const struct inode *inode,

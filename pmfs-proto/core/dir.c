@@ -62,13 +62,14 @@ int dir_find(struct pmfs *fs, const struct inode *inode, const struct name *name
 {
     struct trie trie;
 
+    *entry = (struct dir_entry){0};
     if (linear_is(inode))
         return linear_find(fs, inode, name, entry);
     int rc = find_way(fs, inode, name->hash, &trie);
     if (rc < 0 || !trie.block)
         return rc < 0 ? rc : -ENOENT;
     entry->block = trie.block;
-    rc = dirent_find(fs, inode->place.ino, trie.block, name, &entry->pm);
+    rc = dirent_find(fs, inode->place.ino, trie.block, name, &entry->pm, &entry->room);
     return rc == 0 && !entry->pm ? -ENOENT : rc;
 }
 
@@ -176,7 +177,7 @@ static int add_in_room(struct minl2r_tx *tx, const struct inode *inode,
     struct pm_dirent rest;
     int rc = minl2r_tx_write(tx, start, entry, HEADER_SIZE);
 
-    dirent_set(&rest, 0, room->size - entry->size, 0, 0);
+    dirent_set_free(&rest, room->size - entry->size);
 
     if (rc == 0)
         rc = minl2r_tx_write_fresh(tx, start + HEADER_SIZE, name->text, name->size);
@@ -230,30 +231,25 @@ static int plant(struct trie *trie, struct minl2r_tx *tx, const struct hashed *e
 }
 
 int dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
-            const struct name *name, uint64_t ino, uint32_t type,
-            struct dir_change *change)
+            const struct name *name, const struct dir_entry *place, uint64_t ino,
+            uint32_t type, struct dir_change *change)
 {
-    uint32_t size = dirent_size(name->size);
     struct pm_dirent header;
     const struct hashed entry = {name->hash, &header, name->text};
-    const struct pm_dirent *room = NULL;
     struct trie trie;
     int rc;
-
-    dirent_set(&header, ino, size, name->size, type);
 
     if (linear_is(inode))
         return fs_error(ENOSPC, "directory %" PRIu64 ": no room to convert it",
                         inode->place.ino);
+    dirent_set(&header, name, ino, type);
+    if (place->room) {
+        change->added_to = place->block;
+        return add_in_room(tx, inode, place->room, name, &header);
+    }
     rc = find_way(fs, inode, name->hash, &trie);
-    if (rc == 0 && trie.block)
-        rc = dirent_find_room(fs, inode->place.ino, trie.block, size, &room);
     if (rc < 0)
         return rc;
-    if (room) {
-        change->added_to = trie.block;
-        return add_in_room(tx, inode, room, name, &header);
-    }
 
     struct hashed *list = malloc((dirent_count_max(fs) + 1) * sizeof(*list));
 
@@ -272,7 +268,7 @@ static int free_run(struct minl2r_tx *tx, const struct inode *inode, const void 
 {
     struct pm_dirent unused;
 
-    dirent_set(&unused, 0, size, 0, 0);
+    dirent_set_free(&unused, size);
     return library_error(inode, minl2r_tx_write(tx, (const uint8_t *)block + start,
                                                 &unused, HEADER_SIZE));
 }
@@ -371,6 +367,8 @@ int dir_replace(struct minl2r_tx *tx, const struct inode *inode,
 {
     struct pm_dirent changed;
 
-    dirent_set(&changed, ino, entry->pm->size, entry->pm->name_size, type);
+    memcpy(&changed, entry->pm, HEADER_SIZE);
+    changed.ino = ino;
+    changed.type = (uint8_t)(type >> 12);
     return library_error(inode, minl2r_tx_write(tx, entry->pm, &changed, HEADER_SIZE));
 }

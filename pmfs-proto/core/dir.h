@@ -12,10 +12,11 @@
 /* Locks a directory for reading or writing. -ENOTDIR, -ESTALE... */
 int dir_lock(struct pmfs *fs, struct inode *inode, enum lock_mode mode);
 
-/* An entry found. */
+/* Where an entry is, or would be. */
 struct dir_entry {
-    const struct pm_dirent *pm;
-    const void *block; /* in which it lies */
+    const struct pm_dirent *pm;   /* NULL: not there */
+    const void *block;            /* in which it lies */
+    const struct pm_dirent *room; /* for it in that block, if it is not there */
 };
 
 /* -ENOENT if there is none. Not for "." and "..". */
@@ -36,10 +37,10 @@ struct dir_change {
     bool has_left;                   /* `leaving` was removed with the adding */
 };
 
-/* Adds an entry. */
+/* Adds the entry of a name that dir_find() has not found, but where it would be. */
 int dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
-            const struct name *name, uint64_t ino, uint32_t type,
-            struct dir_change *change);
+            const struct name *name, const struct dir_entry *place, uint64_t ino,
+            uint32_t type, struct dir_change *change);
 
 /* Removes the entry of a name. */
 int dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,

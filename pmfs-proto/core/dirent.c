@@ -38,15 +38,21 @@ uint32_t dirent_size(uint32_t name_size)
     return (HEADER_SIZE + name_size + PM_DIRENT_UNIT - 1) & ~(PM_DIRENT_UNIT - 1);
 }
 
-void dirent_set(struct pm_dirent *entry, uint64_t ino, uint32_t size,
-                uint32_t name_size, uint32_t type)
+void dirent_set(struct pm_dirent *entry, const struct name *name, uint64_t ino,
+                uint32_t type)
 {
     *entry = (struct pm_dirent){
         .ino = ino,
-        .size = size,
-        .name_size = (uint8_t)name_size,
+        .size = dirent_size(name->size),
+        .tag = dirent_tag(name->hash),
+        .name_size = (uint8_t)name->size,
         .type = (uint8_t)(type >> 12),
     };
+}
+
+void dirent_set_free(struct pm_dirent *entry, uint32_t size)
+{
+    *entry = (struct pm_dirent){.size = size};
 }
 
 const struct pm_dirent *dirent_at(const struct pmfs *fs, const void *block, uint32_t at)
@@ -80,18 +86,28 @@ int dirent_bad(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t 
                     ino, minl2r_offset(fs->pool, block), at);
 }
 
-int dirent_find(const struct pmfs *fs, uint64_t ino, const void *block,
-                const struct name *name, const struct pm_dirent **result)
+static bool is_named(const struct pm_dirent *pm, const struct name *name)
 {
+    return (pm->tag == dirent_tag(name->hash) || !pm->tag) &&
+           pm->name_size == name->size && memcmp(pm->name, name->text, name->size) == 0;
+}
+
+int dirent_find(const struct pmfs *fs, uint64_t ino, const void *block,
+                const struct name *name, const struct pm_dirent **result,
+                const struct pm_dirent **room)
+{
+    uint32_t size = dirent_size(name->size);
     const struct pm_dirent *pm;
 
-    *result = NULL;
+    *result = *room = NULL;
     for (uint32_t at = 0; at < fs->block_size; at += pm->size) {
         pm = dirent_at(fs, block, at);
         if (!pm)
             return dirent_bad(fs, ino, block, at);
-        if (pm->ino && pm->name_size == name->size &&
-            memcmp(pm->name, name->text, name->size) == 0) {
+        if (!pm->ino) {
+            if (!*room && pm->size >= size)
+                *room = pm;
+        } else if (is_named(pm, name)) {
             *result = pm;
             break;
         }
@@ -110,24 +126,6 @@ int dirent_check_empty(const struct pmfs *fs, uint64_t ino, const void *block,
         if (!pm)
             return dirent_bad(fs, ino, block, at);
         *is_empty = pm->ino == 0;
-    }
-    return 0;
-}
-
-int dirent_find_room(const struct pmfs *fs, uint64_t ino, const void *block,
-                     uint32_t size, const struct pm_dirent **result)
-{
-    const struct pm_dirent *pm;
-
-    *result = NULL;
-    for (uint32_t at = 0; at < fs->block_size; at += pm->size) {
-        pm = dirent_at(fs, block, at);
-        if (!pm)
-            return dirent_bad(fs, ino, block, at);
-        if (!pm->ino && pm->size >= size) {
-            *result = pm;
-            break;
-        }
     }
     return 0;
 }
@@ -203,6 +201,7 @@ void dirent_fill(const struct pmfs *fs, uint8_t *block, const struct hashed *lis
         struct pm_dirent entry = *list[i].pm;
 
         entry.size = dirent_size(entry.name_size);
+        entry.tag = dirent_tag(list[i].hash);
         memcpy(block + at, &entry, HEADER_SIZE);
         memcpy(block + at + HEADER_SIZE, list[i].name, entry.name_size);
         at += entry.size;
@@ -210,7 +209,7 @@ void dirent_fill(const struct pmfs *fs, uint8_t *block, const struct hashed *lis
     if (at < fs->block_size) {
         struct pm_dirent rest;
 
-        dirent_set(&rest, 0, fs->block_size - at, 0, 0);
+        dirent_set_free(&rest, fs->block_size - at);
         memcpy(block + at, &rest, HEADER_SIZE);
     }
 }

@@ -24,9 +24,16 @@ uint64_t dirent_hash(const struct pmfs *fs, const char *name, uint32_t size);
 /* Bytes of an entry with a name of `name_size`. */
 uint32_t dirent_size(uint32_t name_size);
 
-/* Sets all of an entry but its name. */
-void dirent_set(struct pm_dirent *entry, uint64_t ino, uint32_t size,
-                uint32_t name_size, uint32_t type);
+/* The header of a live entry, and of a free one of `size` bytes. */
+void dirent_set(struct pm_dirent *entry, const struct name *name, uint64_t ino,
+                uint32_t type);
+void dirent_set_free(struct pm_dirent *entry, uint32_t size);
+
+/* What a live entry with that hash has as its tag. */
+static inline uint16_t dirent_tag(uint64_t hash)
+{
+    return (uint16_t)(hash >> (64 - DIRENT_HASH_BITS));
+}
 
 /*
  * The entry `at` bytes into a block, or NULL if it is none that can be: its size leads
@@ -45,17 +52,14 @@ bool dirent_has_good_name(const struct pm_dirent *pm);
 
 int dirent_bad(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t at);
 
-/* The live entry of a name, or NULL. */
+/* The live entry of a name, or NULL and a free one with room for it, or NULL. */
 int dirent_find(const struct pmfs *fs, uint64_t ino, const void *block,
-                const struct name *name, const struct pm_dirent **pm);
+                const struct name *name, const struct pm_dirent **pm,
+                const struct pm_dirent **room);
 
 /* Is no entry live? */
 int dirent_check_empty(const struct pmfs *fs, uint64_t ino, const void *block,
                        bool *is_empty);
-
-/* A free entry of at least `size` bytes, the first one, or NULL. */
-int dirent_find_room(const struct pmfs *fs, uint64_t ino, const void *block,
-                     uint32_t size, const struct pm_dirent **pm);
 
 /* What there is when an entry is removed. */
 struct dirent_rest {

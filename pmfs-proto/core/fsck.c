@@ -423,6 +423,10 @@ static void check_hash(struct fsck *fsck, const struct trie *trie,
 {
     uint64_t hash = dirent_hash(trie->fs, entry->name, entry->name_size);
 
+    if (entry->tag && entry->tag != dirent_tag(hash))
+        report_as(fsck, (struct fsck_finding){.kind = FSCK_CONTENT},
+                  "directory %" PRIu64 ": \"%.*s\" has the tag of another name",
+                  trie->ino, entry->name_size, entry->name);
     if (hash < trie_first(trie) || hash > trie_last(trie))
         report_as(fsck, (struct fsck_finding){.kind = FSCK_CONTENT},
                   "directory %" PRIu64 ": \"%.*s\" is in a block for other names",

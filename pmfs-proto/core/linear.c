@@ -39,7 +39,8 @@ int linear_find(struct pmfs *fs, const struct inode *inode, const struct name *n
     for (uint64_t i = 0; rc == 0 && i < blocks_in(fs, inode); i++) {
         rc = block_at(&map, i, &entry->block);
         if (rc == 0)
-            rc = dirent_find(fs, inode->place.ino, entry->block, name, &entry->pm);
+            rc = dirent_find(fs, inode->place.ino, entry->block, name, &entry->pm,
+                             &entry->room);
         if (rc == 0 && entry->pm)
             return 0;
     }

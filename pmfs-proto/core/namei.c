@@ -221,6 +221,7 @@ struct make {
     struct inode *parent;
     struct inode *child;
     struct name name;
+    struct dir_entry place; /* where the name is to be */
     struct table_claim claim;
     struct pm_inode pm; /* of the child */
     const char *target; /* of a symbolic link, else NULL */
@@ -279,8 +280,8 @@ static int add_name(struct make *make)
     const struct inode *parent = make->parent;
     struct dir_change change = {.head = changed_head(parent, make->pm.ctime_ns)};
     uint32_t type = make->pm.mode & S_IFMT;
-    int rc = dir_add(make->fs, make->tx, parent, &make->name, make->claim.place.ino,
-                     type, &change);
+    int rc = dir_add(make->fs, make->tx, parent, &make->name, &make->place,
+                     make->claim.place.ino, type, &change);
 
     if (rc == 0)
         rc = inode_set_head(make->tx, parent, change.head);
@@ -323,8 +324,7 @@ static int make_transaction(struct make *make)
 static int check_new(struct make *make)
 {
     const struct inode *parent = make->parent;
-    struct dir_entry entry;
-    int rc = dir_find(make->fs, parent, &make->name, &entry);
+    int rc = dir_find(make->fs, parent, &make->name, &make->place);
 
     if (rc != -ENOENT)
         return rc < 0 ? rc : -EEXIST;
@@ -458,7 +458,8 @@ int pmfs_symlink(struct pmfs *fs, uint64_t parent, const char *name, const char 
 /* ---- Linking ------------------------------------------------------------------- */
 
 static int link_transaction(struct pmfs *fs, const struct inode *parent,
-                            const struct inode *inode, const struct name *name)
+                            const struct inode *inode, const struct name *name,
+                            const struct dir_entry *place)
 {
     int64_t now = fs_now_ns();
     struct dir_change change = {.head = changed_head(parent, now)};
@@ -467,7 +468,7 @@ static int link_transaction(struct pmfs *fs, const struct inode *parent,
 
     if (rc < 0)
         return rc;
-    rc = dir_add(fs, tx, parent, name, inode->place.ino, inode->type, &change);
+    rc = dir_add(fs, tx, parent, name, place, inode->place.ino, inode->type, &change);
     if (rc == 0)
         rc = inode_set_head(tx, parent, change.head);
     if (rc == 0)
@@ -489,7 +490,7 @@ static int link_locked(struct pmfs *fs, const struct inode *parent, struct inode
         return -ENOENT;
     if (inode->place.pm->nlink >= PMFS_LINK_MAX)
         return -EMLINK;
-    rc = link_transaction(fs, parent, inode, name);
+    rc = link_transaction(fs, parent, inode, name, &entry);
     if (rc == 0) {
         inode_count_lookup(fs, inode);
         inode_attr(fs, inode, attr);
@@ -833,8 +834,8 @@ static int queue_entries(struct rename *rename, struct minl2r_tx *tx)
     if (to->inode)
         rc = dir_replace(tx, to->parent, &to->entry, moved->place.ino, moved->type);
     else
-        rc = dir_add(rename->fs, tx, to->parent, &to->name, moved->place.ino,
-                     moved->type, change);
+        rc = dir_add(rename->fs, tx, to->parent, &to->name, &to->entry,
+                     moved->place.ino, moved->type, change);
     if (rc < 0)
         return rc;
     if (to->inode && rename->flags & PMFS_RENAME_EXCHANGE)

@@ -213,27 +213,26 @@ static int find_lost_found(struct pmfs *fs, uint64_t *ino)
     return rc;
 }
 
-/* Its number, and, where that is taken, its generation, too. */
+/* Its number, and, where that is taken, its generation, too; and where it is to be. */
 static int choose_name(struct pmfs *fs, const struct inode *dir,
-                       const struct inode *inode, char text[48], struct name *name)
+                       const struct inode *inode, char text[48], struct name *name,
+                       struct dir_entry *place)
 {
-    struct dir_entry entry;
-
     snprintf(text, 48, "#%" PRIu64, inode->place.ino);
     int rc = name_init(name, fs, text);
-    if (rc == 0 && dir_find(fs, dir, name, &entry) == 0) {
+    if (rc == 0 && dir_find(fs, dir, name, place) == 0) {
         snprintf(text, 48, "#%" PRIu64 ".%" PRIu32, inode->place.ino,
                  inode->place.pm->generation);
         rc = name_init(name, fs, text);
     }
-    if (rc == 0 && dir_find(fs, dir, name, &entry) == 0)
-        rc = -EEXIST;
-    return rc;
+    if (rc == 0)
+        rc = dir_find(fs, dir, name, place);
+    return rc == -ENOENT ? 0 : rc == 0 ? -EEXIST : rc;
 }
 
 static int name_transaction(struct pmfs *fs, const struct inode *dir,
                             const struct inode *inode, const struct name *name,
-                            uint32_t nlink)
+                            const struct dir_entry *place, uint32_t nlink)
 {
     struct dir_change change = {.head = inode_head(dir)};
     struct minl2r_tx *tx;
@@ -241,7 +240,7 @@ static int name_transaction(struct pmfs *fs, const struct inode *dir,
 
     if (rc < 0)
         return rc;
-    rc = dir_add(fs, tx, dir, name, inode->place.ino, inode->type, &change);
+    rc = dir_add(fs, tx, dir, name, place, inode->place.ino, inode->type, &change);
     if (rc == 0)
         rc = inode_set_head(tx, dir, change.head);
     if (rc == 0)
@@ -257,6 +256,7 @@ static int name_transaction(struct pmfs *fs, const struct inode *dir,
 static int name_inode(struct pmfs *fs, const struct inode *dir,
                       const struct fsck_finding *finding)
 {
+    struct dir_entry place;
     struct inode *inode;
     struct name name;
     char text[48];
@@ -264,9 +264,9 @@ static int name_inode(struct pmfs *fs, const struct inode *dir,
 
     if (rc < 0)
         return rc;
-    rc = choose_name(fs, dir, inode, text, &name);
+    rc = choose_name(fs, dir, inode, text, &name, &place);
     if (rc == 0)
-        rc = name_transaction(fs, dir, inode, &name, (uint32_t)finding->value);
+        rc = name_transaction(fs, dir, inode, &name, &place, (uint32_t)finding->value);
     inode_put(inode);
     return rc;
 }
