@@ -86,30 +86,58 @@ int dirent_bad(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t 
                     ino, minl2r_offset(fs->pool, block), at);
 }
 
-static bool is_named(const struct pm_dirent *pm, const struct name *name)
+/* The half of a header that tells entries apart, as one word. */
+static uint64_t second_word(const struct pm_dirent *pm)
 {
-    return (pm->tag == dirent_tag(name->hash) || !pm->tag) &&
-           pm->name_size == name->size && memcmp(pm->name, name->text, name->size) == 0;
+    uint64_t word;
+
+    memcpy(&word, &pm->size, sizeof(word));
+    return word;
+}
+#define WORD_TAG ((uint64_t)0xffff << 32)
+#define WORD_NAME_SIZE ((uint64_t)0xff << 48)
+
+/* What the entry of a name has there, but for size and type. */
+static uint64_t wanted_word(const struct name *name)
+{
+    struct pm_dirent entry;
+
+    dirent_set(&entry, name, 0, 0);
+    return second_word(&entry) & (WORD_TAG | WORD_NAME_SIZE);
 }
 
+/*
+ * Most entries are passed by their size alone, which is checked for that; of one that
+ * may be it all is checked.
+ */
 int dirent_find(const struct pmfs *fs, uint64_t ino, const void *block,
                 const struct name *name, const struct pm_dirent **result,
                 const struct pm_dirent **room)
 {
-    uint32_t size = dirent_size(name->size);
-    const struct pm_dirent *pm;
+    uint32_t wanted_size = dirent_size(name->size), size;
+    uint64_t wanted = wanted_word(name);
 
     *result = *room = NULL;
-    for (uint32_t at = 0; at < fs->block_size; at += pm->size) {
-        pm = dirent_at(fs, block, at);
-        if (!pm)
+    for (uint32_t at = 0; at < fs->block_size; at += size) {
+        const struct pm_dirent *pm =
+            (const struct pm_dirent *)(const void *)((const uint8_t *)block + at);
+        uint64_t word = second_word(pm), other = (word ^ wanted);
+
+        size = (uint32_t)word;
+        if (size - HEADER_SIZE > fs->block_size - at - HEADER_SIZE ||
+            size % PM_DIRENT_UNIT)
             return dirent_bad(fs, ino, block, at);
-        if (!pm->ino) {
-            if (!*room && pm->size >= size)
+        if (!(word & WORD_NAME_SIZE)) {
+            if (!*room && size >= wanted_size && !pm->ino)
                 *room = pm;
-        } else if (is_named(pm, name)) {
-            *result = pm;
-            break;
+        } else if (!(other & WORD_NAME_SIZE) &&
+                   (!(other & WORD_TAG) || !(word & WORD_TAG)) && pm->ino) {
+            if (!dirent_at(fs, block, at))
+                return dirent_bad(fs, ino, block, at);
+            if (memcmp(pm->name, name->text, name->size) == 0) {
+                *result = pm;
+                break;
+            }
         }
     }
     return 0;
@@ -144,7 +172,7 @@ int dirent_find_rest(const struct pmfs *fs, uint64_t ino, const void *block,
         bool is_free = pm->ino == 0 || pm == leaving;
 
         if (!is_free)
-            rest->live += dirent_size(pm->name_size);
+            rest->live += pm->size;
         is_over |= has_passed && !is_free;
         has_passed |= pm == leaving;
         if (is_free && !was_free && !is_over)
