@@ -246,7 +246,8 @@ static int name_of_half(const struct scene *scene, enum half half, uint64_t whic
 static int path_of_half(const struct scene *scene, enum half half, uint64_t which,
                         char path[PMFS_NAME_MAX + 3])
 {
-    memcpy(path, "D/", 2);
+    path[0] = 'D';
+    path[1] = '/';
     return name_of_half(scene, half, which, path + 2);
 }
 

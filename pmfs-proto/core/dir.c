@@ -306,7 +306,7 @@ static int join(struct trie *trie, struct minl2r_tx *tx,
     int rc = 0;
 
     if (trie_has_twin(trie, &twin))
-        list = malloc(2 * dirent_count_max(trie->fs) * sizeof(*list));
+        list = malloc((size_t)2 * dirent_count_max(trie->fs) * sizeof(*list));
     if (!list)
         return 0;
     rc = collect_both(trie, twin, leaving, list, &count, &is_small);

@@ -305,10 +305,10 @@ static int queue_shrink(struct pmfs *fs, struct minl2r_tx *tx, uint64_t index)
 
     if (rc == 0)
         rc = map_block(&map, index, &block);
-    if (rc == 0 && !block)
-        rc = fs_error(EUCLEAN, "inode table: a block is missing");
     if (rc < 0)
         return rc;
+    if (!block)
+        return fs_error(EUCLEAN, "inode table: a block is missing");
     base = base_after(fs, block);
     rc = map_free(&map, tx, index, index + 1, &freed);
     if (rc == 0 && base != fs->pm->generation_base)
@@ -339,7 +339,7 @@ void table_shrink(struct pmfs *fs)
     int rc = 0;
 
     pthread_mutex_lock(&table->free_lock);
-    bool is_due = table->empty_blocks > 2 * fs->spare_inode_blocks;
+    bool is_due = table->empty_blocks > (uint64_t)2 * fs->spare_inode_blocks;
     pthread_mutex_unlock(&table->free_lock);
     while (is_due && rc == 0 && take_block(table, fs->spare_inode_blocks, &end))
         rc = shrink(fs, end);
