@@ -109,8 +109,10 @@ static enum suite_result record_all(struct schedules *schedules,
     enum suite_result result = SUITE_PASSED;
 
     schedules->list = calloc(schedules->count, sizeof(*schedules->list));
-    if (!hashes || !schedules->list)
-        result = cannot(schedules, "no memory");
+    if (!hashes || !schedules->list) {
+        free(hashes);
+        return cannot(schedules, "no memory");
+    }
     for (size_t i = 0; i < schedules->count && result == SUITE_PASSED; i++) {
         if (i > 0)
             result = record_one(schedules, program, first + i);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define TELL_S 10
-#define LOOK_NS (2 * 1000 * 1000)
+#define LOOK_NS 2000000
 
 unsigned workers_count(unsigned wanted, size_t cases)
 {

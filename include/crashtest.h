@@ -4,8 +4,8 @@
  *
  * Describe the program by a few functions, compile all of it with crashtest-cc, run it:
  *
- *     static int init(const struct crashtest_pm *pm, void *arg) { ... make it empty ...
- * } static int run(const struct crashtest_pm *pm, void *arg)
+ *     static int init(const struct crashtest_pm *pm, void *arg) { ... }
+ *     static int run(const struct crashtest_pm *pm, void *arg)
  *     {
  *         crashtest_begin("insert 3");
  *         list_insert(pm->base, 3);
@@ -13,8 +13,8 @@
  *         return 0;
  *     }
  *     static int recover(...) { ... what the program does when it starts ... }
- *     static int check(const struct crashtest_pm *pm, const struct crashtest_crash
- * *crash, void *arg)
+ *     static int check(const struct crashtest_pm *pm,
+ *                      const struct crashtest_crash *crash, void *arg)
  *     {
  *         if (list_length(pm->base) < crash->returned)
  *             return crashtest_fail("an insert that had returned is gone");
@@ -36,8 +36,8 @@
  * for every content that PM could have then, `recover` and `check` are called. What
  * they store is taken back each time.
  *
- *   Stores   are seen in what crashtest-cc compiled, and in memcpy(), memset() and
- * their kind. Others (system calls, inline assembly, libraries that were compiled
+ *   Stores   are seen in what crashtest-cc compiled, and in memcpy() and its kind.
+ *            Others (system calls, inline assembly, libraries that were compiled
  *            otherwise) are noticed when they are flushed or their operation ends, and
  *            the coverage is then called "sampled".
  *   Flushes  and fences are seen where they are intrinsics, or calls of libpmem.

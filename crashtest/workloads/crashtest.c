@@ -214,7 +214,7 @@ static int list(const char *name)
 
 static int run(struct options *options, const char *name)
 {
-    char command[64];
+    static char command[64];
 
     options->sweep.workload = find_workload(name);
     if (!options->sweep.workload) {
