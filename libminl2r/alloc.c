@@ -256,20 +256,32 @@ static uint64_t find_block(const struct alloc *alloc, uint64_t hint)
     return word * 64 + (uint64_t)__builtin_ctzll(~alloc->busy[word]);
 }
 
-/* Zones begin with a busy bit, so no run spans two. */
-static uint64_t find_run(const struct alloc *alloc, uint64_t count)
+/* In [from, to). Zones begin with a busy bit, so no run spans two. */
+static uint64_t find_run_in(const struct alloc *alloc, uint64_t count, uint64_t from,
+                            uint64_t to)
 {
-    uint64_t limit = alloc->word_count * 64;
-    uint64_t start = find_zero(alloc->busy, 0, limit);
+    uint64_t start = find_zero(alloc->busy, from, to);
 
-    while (start != NONE && limit - start >= count) {
+    while (start != NONE && to - start >= count) {
         uint64_t end = find_one(alloc->busy, start, start + count);
 
         if (end == start + count)
             return start;
-        start = find_zero(alloc->busy, end, limit);
+        start = find_zero(alloc->busy, end, to);
     }
     return NONE;
+}
+
+/* Goes on where the last one was found: what lies before has been looked through. */
+static uint64_t find_run(const struct alloc *alloc, uint64_t count, uint64_t hint)
+{
+    uint64_t limit = alloc->word_count * 64;
+    uint64_t index = find_run_in(alloc, count, hint * 64, limit);
+
+    if (index != NONE)
+        return index;
+    return find_run_in(alloc, count, 0,
+                       limit - hint * 64 > count ? hint * 64 + count : limit);
 }
 
 /* Under the lock, but alloc_is_reserved() reads without it. */
@@ -328,7 +340,8 @@ static void free_ready(struct alloc *alloc)
 static uint64_t find_and_mark(struct alloc *alloc, uint64_t count)
 {
     uint64_t *hint = hint_of_thread(alloc);
-    uint64_t index = count == 1 ? find_block(alloc, *hint) : find_run(alloc, count);
+    uint64_t index =
+        count == 1 ? find_block(alloc, *hint) : find_run(alloc, count, *hint);
 
     if (index != NONE) {
         mark_busy(alloc, (struct run_cursor){index, index + count});

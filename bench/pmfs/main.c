@@ -14,6 +14,7 @@
 
 #include "bench/harness.h"
 #include "bench/pmfs/ops.h"
+#include "bench/pmfs/scale.h"
 #include "bench/scratch.h"
 #include "bench/table.h"
 
@@ -22,6 +23,8 @@ enum { EXIT_USAGE = 2 };
 struct options {
     size_t rounds;
     uint32_t operations; /* per batch, about */
+    bool is_quick;
+    bool is_scale; /* only that */
     const char *directory;
     const char *json_path;   /* NULL: none */
     const char *render_path; /* NULL: measure */
@@ -280,7 +283,32 @@ static int measure_op(struct bench *bench, const struct op *op,
     return rc;
 }
 
-static int measure_all(const struct options *options, struct table *results)
+static int add_scale_row(void *arg, const struct scale_figure *figure)
+{
+    struct bench_spread ns = bench_spread(figure->ns, figure->rounds);
+    struct cell *row = table_add(arg);
+
+    if (!row)
+        return -ENOMEM;
+    cell_set_text(&row[COL_OP], figure->op);
+    row[COL_SIZE].number = figure->size;
+    row[COL_FENCES].number = figure->fences;
+    row[COL_NS_MEDIAN].number = ns.median;
+    row[COL_NS_MIN].number = ns.min;
+    row[COL_NS_MAX].number = ns.max;
+    return 0;
+}
+
+static int measure_scale(const struct options *options, struct table *results)
+{
+    int rc = scale_measure(options->is_quick, add_scale_row, results);
+
+    if (rc < 0)
+        fprintf(stderr, "bench-pmfs: scale: %s: %s\n", strerror(-rc), pmfs_errormsg());
+    return rc;
+}
+
+static int measure_ops(const struct options *options, struct table *results)
 {
     struct minl2r_info info;
     struct bench bench;
@@ -290,7 +318,6 @@ static int measure_all(const struct options *options, struct table *results)
         fprintf(stderr, "bench-pmfs: making the filesystem: %s\n", strerror(-rc));
         return rc;
     }
-    bench_print_machine();
     if (minl2r_pool_info(pmfs_pool(bench.fs), &info) == 0)
         printf("Medium: %s: %s\nRounds: %zu\n\n", minl2r_medium_name(info.medium),
                info.medium_reason, options->rounds);
@@ -329,7 +356,11 @@ static int measure(const struct options *options)
     if (rc < 0)
         return fail("cannot stay on one core", rc);
     table_init(&results, columns, COL_COUNT);
-    rc = measure_all(options, &results);
+    bench_print_machine();
+    if (!options->is_scale)
+        rc = measure_ops(options, &results);
+    if (rc == 0)
+        rc = measure_scale(options, &results);
     if (rc == 0)
         print_results(&results, TABLE_PLAIN);
     if (rc == 0 && options->json_path)
@@ -364,13 +395,17 @@ static void print_usage(FILE *out)
         "move\n"
         "the same bytes with no filesystem and no atomicity. Prints a table, then "
         "each\n"
-        "bar and whether it is met.\n"
+        "bar and whether it is met. Then how costs grow with the names in a directory, "
+        "to a\n"
+        "million, and with how full a pool is.\n"
         "\n"
-        "  --quick         fewer and shorter rounds, with more noise\n"
+        "  --quick         fewer and shorter rounds, with more noise; up to 10000 "
+        "names\n"
+        "  --scale         only how costs grow\n"
         "  --rounds N      rounds (default 51)\n"
         "  --dir DIR       where pools are made: tmpfs or DAX (default /dev/shm); "
         "needs\n"
-        "                  420 MiB\n"
+        "                  1.1 GiB, with --quick 420 MiB\n"
         "  --json FILE     also write the results there\n"
         "  --render FILE   measure nothing: print such results as Markdown\n"
         "  --help          this text\n"
@@ -396,6 +431,10 @@ static int parse_option(struct options *options, int option)
     case 'q':
         options->rounds = 11;
         options->operations = 1000;
+        options->is_quick = true;
+        return 0;
+    case 's':
+        options->is_scale = true;
         return 0;
     case 'r':
         return parse_rounds(optarg, &options->rounds);
@@ -420,6 +459,7 @@ int main(int argc, char **argv)
 {
     static const struct option long_options[] = {
         {"quick", no_argument, NULL, 'q'},
+        {"scale", no_argument, NULL, 's'},
         {"rounds", required_argument, NULL, 'r'},
         {"dir", required_argument, NULL, 'd'},
         {"json", required_argument, NULL, 'j'},
