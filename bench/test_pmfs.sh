@@ -38,7 +38,9 @@ chmod 1
 END
 grep -q '"op":"overwrite","size":4096,.*"fences":2,' "$directory/pmfs.json" ||
     fail "overwrite of a block: not 2 fences"
-"$program" --render "$directory/pmfs.json" | grep -q '^| create ' ||
-    fail "bench-pmfs cannot render its own results"
+for operation in create "lookup among" "allocate a block at %"; do
+    "$program" --render "$directory/pmfs.json" | grep "^| $operation " >/dev/null ||
+        fail "bench-pmfs cannot render its own results: $operation"
+done
 [ "$(ls "$directory")" = "$(printf 'pmfs.json\ntable')" ] ||
     fail "files left: $(ls "$directory")"
