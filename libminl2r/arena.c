@@ -50,7 +50,7 @@ void *arena_alloc_slow(struct arena *arena, size_t size)
     return chunk->bytes;
 }
 
-void arena_reset(struct arena *arena)
+void arena_free_chunks(struct arena *arena)
 {
     while (arena->chunks->next) {
         struct arena_chunk *next = arena->chunks->next;
@@ -58,5 +58,4 @@ void arena_reset(struct arena *arena)
         free(arena->chunks);
         arena->chunks = next;
     }
-    arena->used = 0;
 }

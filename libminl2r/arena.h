@@ -44,6 +44,14 @@ static inline void *arena_alloc(struct arena *arena, size_t size)
     return memory ? memory : arena_alloc_slow(arena, size);
 }
 
-void arena_reset(struct arena *arena);
+void arena_free_chunks(struct arena *arena);
+
+/* Takes everything back, and keeps the first chunk. */
+static inline void arena_reset(struct arena *arena)
+{
+    if (arena->chunks->next)
+        arena_free_chunks(arena);
+    arena->used = 0;
+}
 
 #endif

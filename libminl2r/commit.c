@@ -69,13 +69,14 @@ static void tx_destroy(struct minl2r_tx *tx)
 
 static struct minl2r_tx *tx_create(struct minl2r_pool *pool)
 {
-    struct minl2r_tx *tx = calloc(1, sizeof(*tx));
+    struct minl2r_tx *tx = aligned_alloc(_Alignof(struct minl2r_tx), sizeof(*tx));
     size_t scratch_size = pool->geo.block_size > PM_BATCH_SIZE_MAX
                               ? pool->geo.block_size
                               : PM_BATCH_SIZE_MAX;
 
     if (!tx)
         return NULL;
+    memset(tx, 0, sizeof(*tx));
     tx->pool = pool;
     tx->phase.pm = &pool->pm;
     tx->phase.stats = &tx->stats;
@@ -187,38 +188,13 @@ int tx_free_all(struct minl2r_pool *pool)
     return 0;
 }
 
-static void stats_add(struct minl2r_stats *sum, const struct minl2r_stats *more)
-{
-    uint64_t *to = (uint64_t *)sum;
-    const uint64_t *from = (const uint64_t *)more;
-
-    for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
-        __atomic_store_n(&to[i], to[i] + from[i], __ATOMIC_RELAXED);
-}
-
-/* As stats_add(), to counters that have no owner. */
-static void stats_add_shared(struct minl2r_stats *sum, const struct minl2r_stats *more)
-{
-    uint64_t *to = (uint64_t *)sum;
-    const uint64_t *from = (const uint64_t *)more;
-
-    for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
-        if (from[i] > 0)
-            __atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
-}
-
 static void tx_end(struct minl2r_tx *tx)
 {
     struct minl2r_pool *pool = tx->pool;
 
-    if (tx->lane) {
-        stats_add(&tx->lane->stats, &tx->stats);
+    if (tx->lane)
         lane_release(tx->lane);
-        tx->lane = NULL;
-    } else {
-        stats_add_shared(&pool->stats, &tx->stats);
-    }
-    tx->stats = (struct minl2r_stats){0};
+    tx->lane = NULL;
     tx->cursor.index = 0;
     tx->freed_in_quarantine = false;
     writeset_reset(&tx->writes);
@@ -293,8 +269,8 @@ int commit_log_result(struct minl2r_tx *tx, const struct log_writer *writer)
 
 typedef void run_fn(struct minl2r_pool *pool, struct block_run run);
 
-static void for_runs(struct minl2r_pool *pool, const struct run_list *list,
-                     run_fn *call)
+static inline void for_runs(struct minl2r_pool *pool, const struct run_list *list,
+                            run_fn *call)
 {
     for (uint32_t i = 0; i < list->count; i++)
         if (list->runs[i].count > 0)
@@ -594,23 +570,23 @@ static void count_swaps(struct minl2r_tx *tx)
     for (const struct block_write *w = tx->writes.first; w; w = w->next) {
         if (!w->fresh)
             continue;
-        tx->stats.blocks_allocated++;
+        pm_count(&tx->stats.blocks_allocated, 1);
         if (!w->block)
             continue;
-        tx->stats.blocks_freed++;
-        tx->stats.pointer_swaps++;
+        pm_count(&tx->stats.blocks_freed, 1);
+        pm_count(&tx->stats.pointer_swaps, 1);
     }
 }
 
 static void count_commit(struct minl2r_tx *tx)
 {
-    tx->stats.commits++;
+    pm_count(&tx->stats.commits, 1);
     if (tx->writes.fresh_count > 0)
         count_swaps(tx);
     for (uint32_t i = 0; i < tx->writes.allocs.count; i++)
-        tx->stats.blocks_allocated += tx->writes.allocs.runs[i].count;
+        pm_count(&tx->stats.blocks_allocated, tx->writes.allocs.runs[i].count);
     for (uint32_t i = 0; i < tx->writes.frees.count; i++)
-        tx->stats.blocks_freed += tx->writes.frees.runs[i].count;
+        pm_count(&tx->stats.blocks_freed, tx->writes.frees.runs[i].count);
 }
 
 static int commit_logged(struct minl2r_tx *tx)
@@ -704,8 +680,7 @@ static int commit_word(struct minl2r_tx *tx, const struct block_write *write)
 int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
 {
     struct lane *lane = lane_wait_commit(pool);
-    struct minl2r_stats stats = {.commits = 1};
-    struct pm_phase phase = {.pm = &pool->pm, .stats = &stats};
+    struct pm_phase phase = {.pm = &pool->pm, .stats = &lane->stats};
     int result = pool_usable(pool);
 
     if (result == 0 && live_possible(pool))
@@ -716,7 +691,7 @@ int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
         pm_flush(&phase, p, sizeof(value));
         if (pm_fence(&phase) < 0) /* I3: the word, then the caller's return */
             result = pool_poison(pool);
-        stats_add(&lane->stats, &stats);
+        pm_count(&lane->stats.commits, 1);
     }
     lane_release(lane);
     return result;
@@ -800,7 +775,7 @@ int tx_abort(struct minl2r_tx *tx)
             commit_order(tx); /* streamed bytes, then another use of their blocks */
     if (result == 0)
         release_aborted(tx);
-    tx->stats.aborts++;
+    pm_count(&tx->stats.aborts, 1);
     tx_end(tx);
     return result;
 }

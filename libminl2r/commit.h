@@ -18,7 +18,7 @@ struct minl2r_tx {
     struct lane *lane;         /* NULL until one is needed */
     struct log_cursor cursor;  /* index > 0: a snapshot was logged */
     struct pm_phase phase;     /* counts into `stats` */
-    struct minl2r_stats stats; /* of this transaction */
+    struct minl2r_stats stats; /* of all transactions that had this object */
     uint8_t *batch;   /* PM_BATCH_SIZE_MAX bytes: the log batch being gathered */
     uint8_t *scratch; /* a block, and at least PM_BATCH_SIZE_MAX bytes */
     uint32_t owner;   /* thread_number() of who began it */
@@ -26,7 +26,7 @@ struct minl2r_tx {
     bool freed_in_quarantine;      /* the old blocks of its swaps are */
     struct minl2r_tx *next;        /* in pool->tx_all */
     struct minl2r_tx *next_shared; /* in pool->tx_shared */
-};
+} __attribute__((aligned(128)));   /* other threads' are in other lines */
 
 /* Takes a transaction from the pool's cache, or makes one. -ENOMEM. */
 int tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);

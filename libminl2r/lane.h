@@ -51,9 +51,9 @@ static inline void owned_add(struct owned *owned, struct interval range)
 struct lane {
     struct spin busy;
     uint32_t index;
-    uint64_t settled;    /* at least so much is durable */
-    uint64_t generation; /* the last one, settled or live */
-    struct minl2r_stats stats;
+    uint64_t settled;          /* at least so much is durable */
+    uint64_t generation;       /* the last one, settled or live */
+    struct minl2r_stats stats; /* of words without a transaction */
 
     _Alignas(128) uint64_t live; /* of live.h; atomic, as all that follows */
     struct interval slots;

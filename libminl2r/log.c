@@ -76,7 +76,7 @@ static void write_batch(struct log_writer *writer, uint8_t *bytes, uint32_t size
         pm_hash(bytes + sizeof(batch->checksum), size - sizeof(batch->checksum),
                 batch_seed(writer->pool, cursor->lane));
     pm_store_nt(writer->phase, pool_at(writer->pool, cursor->offset), bytes, padded);
-    writer->phase->stats->log_bytes += padded;
+    pm_count(&writer->phase->stats->log_bytes, padded);
     cursor->prev = cursor->offset;
     cursor->offset += padded;
     cursor->index++;
@@ -189,7 +189,7 @@ __attribute__((noinline)) static void append_undo(struct log_writer *writer,
 
 void log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size)
 {
-    writer->phase->stats->log_payload_bytes += size;
+    pm_count(&writer->phase->stats->log_payload_bytes, size);
     if (size != 8 || !append_undo_of_8(writer, target))
         append_undo(writer, target, size);
 }
@@ -204,7 +204,7 @@ void log_append_blocks(struct log_writer *writer, enum pm_record_type type,
 static void append_swap(struct log_writer *writer, enum pm_record_type type,
                         uint64_t slot, const struct pm_swap *swap)
 {
-    writer->phase->stats->log_payload_bytes += sizeof(slot);
+    pm_count(&writer->phase->stats->log_payload_bytes, sizeof(slot));
     make_room(writer, sizeof(struct pm_record) + sizeof(*swap));
     put_record(writer, type, sizeof(slot), slot);
     memcpy(writer->batch + writer->size, swap, sizeof(*swap));
@@ -224,7 +224,7 @@ void log_append_slot(struct log_writer *writer, uint64_t slot, struct pm_swap sw
 void log_append_change(struct log_writer *writer, uint64_t target, const void *bytes,
                        uint32_t size)
 {
-    writer->phase->stats->log_payload_bytes += size;
+    pm_count(&writer->phase->stats->log_payload_bytes, size);
     make_room(writer, LOG_RECORD_SIZE(2 * LOG_PADDED(size)));
     put_record(writer, PM_CHANGE, size, target);
     put_bytes(writer, pool_at(writer->pool, target), size);

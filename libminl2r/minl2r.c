@@ -397,9 +397,7 @@ uint64_t minl2r_offset(const struct minl2r_pool *pool, const void *ptr)
 
 int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx)
 {
-    int result = pool_usable(pool);
-
-    return result < 0 ? result : tx_begin(pool, tx);
+    return pool_is_usable(pool) ? tx_begin(pool, tx) : pool_usable(pool);
 }
 
 /* 0, or why this call on `tx` cannot be. */
@@ -598,5 +596,9 @@ int minl2r_stats_get(struct minl2r_pool *pool, struct minl2r_stats *stats)
     stats_sum(stats, &pool->stats);
     for (uint32_t i = 0; i < pool->geo.lane_count; i++)
         stats_sum(stats, &pool->lanes[i].stats);
+    pthread_mutex_lock(&pool->tx_lock);
+    for (const struct minl2r_tx *tx = pool->tx_all; tx; tx = tx->next)
+        stats_sum(stats, &tx->stats);
+    pthread_mutex_unlock(&pool->tx_lock);
     return 0;
 }

@@ -53,6 +53,12 @@ struct pm_phase {
     bool pending;               /* something to fence */
 };
 
+/* Adds to a counter of one thread, which others may be reading. */
+static inline void pm_count(uint64_t *counter, uint64_t more)
+{
+    __atomic_store_n(counter, *counter + more, __ATOMIC_RELAXED);
+}
+
 /* Ordinary stores; durable after pm_flush() and pm_fence(). Aligned words are atomic.
  */
 void pm_store(struct pm_phase *phase, const void *dst, const void *src, size_t size);

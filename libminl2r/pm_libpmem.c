@@ -296,7 +296,7 @@ static void note_store(struct pm_phase *phase, const void *dst, size_t size)
 {
     uintptr_t start = (uintptr_t)dst;
 
-    phase->stats->pm_bytes += size;
+    pm_count(&phase->stats->pm_bytes, size);
     if (phase->last_line < start + size && start < phase->last_line + PM_LINE)
         phase->last_line = 0;
 }
@@ -496,9 +496,9 @@ static void count_streamed(struct pm_phase *phase, const void *dst, size_t size)
     uintptr_t first = line_of(dst);
     uintptr_t last = line_of((const uint8_t *)dst + size - 1);
 
-    phase->stats->pm_bytes += size;
-    phase->stats->lines_streamed +=
-        (last - first) / PM_LINE + (first != phase->last_streamed);
+    pm_count(&phase->stats->pm_bytes, size);
+    pm_count(&phase->stats->lines_streamed,
+             (last - first) / PM_LINE + (first != phase->last_streamed));
     phase->last_streamed = last;
     phase->pending = true;
 }
@@ -536,7 +536,7 @@ void pm_flush(struct pm_phase *phase, const void *ptr, size_t size)
     if (line > last)
         return;
     pmem_deep_flush((const void *)line, last - line + PM_LINE);
-    phase->stats->lines_flushed += (last - line) / PM_LINE + 1;
+    pm_count(&phase->stats->lines_flushed, (last - line) / PM_LINE + 1);
     phase->last_line = last;
 }
 
@@ -549,7 +549,7 @@ static int sync_pages(struct pm_phase *phase)
     uintptr_t size = phase->high - start;
 
     phase->low = phase->high = 0;
-    phase->stats->fences++;
+    pm_count(&phase->stats->fences, 1);
     if (msync((void *)start, size, MS_SYNC) == 0)
         return 0;
     return error_set(EIO, "msync of %zu bytes at offset %zu failed: %s", (size_t)size,
@@ -567,7 +567,7 @@ int pm_fence(struct pm_phase *phase)
     drain();
     /* With eADR nothing has to reach memory: the fence does not wait for lines. */
     if (phase->pm->medium != MINL2R_EADR)
-        phase->stats->fences++;
+        pm_count(&phase->stats->fences, 1);
     return 0;
 }
 

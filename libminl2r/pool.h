@@ -42,6 +42,7 @@ struct geometry {
 struct tx_cache_entry {
     uint32_t owner; /* thread_number(); 0: none yet; atomic */
     struct minl2r_tx *tx;
+    uint8_t pad[112]; /* other threads' are in other lines */
 };
 
 struct minl2r_pool {

@@ -169,7 +169,8 @@ int slot_commit(struct minl2r_tx *tx, const struct slot_plan *plan)
     int result = log_and_store_fresh(tx, plan);
 
     if (result == 0) {
-        alloc_prefetch_next(tx->pool); /* while F2 drains */
+        if (tx->writes.fresh_count > 0)
+            alloc_prefetch_next(tx->pool); /* while F2 drains */
         result = commit_store_in_place(tx);
     }
     if (result < 0 || tx->cursor.index == 0) /* every byte was there already */
