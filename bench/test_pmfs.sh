@@ -38,6 +38,8 @@ chmod 1
 END
 grep -q '"op":"overwrite","size":4096,.*"fences":2,' "$directory/pmfs.json" ||
     fail "overwrite of a block: not 2 fences"
+"$program" --quick --rounds 1 --threads 2 --dir "$directory" |
+    grep '^pmfs .*[0-9]$' >/dev/null || fail "no scaling of two threads"
 for operation in create "lookup among" "allocate a block at %"; do
     "$program" --render "$directory/pmfs.json" | grep "^| $operation " >/dev/null ||
         fail "bench-pmfs cannot render its own results: $operation"

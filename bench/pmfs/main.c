@@ -15,6 +15,7 @@
 #include "bench/harness.h"
 #include "bench/pmfs/ops.h"
 #include "bench/pmfs/scale.h"
+#include "bench/pmfs/threads.h"
 #include "bench/scratch.h"
 #include "bench/table.h"
 
@@ -24,7 +25,8 @@ struct options {
     size_t rounds;
     uint32_t operations; /* per batch, about */
     bool is_quick;
-    bool is_scale; /* only that */
+    bool is_scale;    /* only that */
+    uint32_t threads; /* 0: one, and all operations */
     const char *directory;
     const char *json_path;   /* NULL: none */
     const char *render_path; /* NULL: measure */
@@ -369,6 +371,17 @@ static int measure(const struct options *options)
     return rc < 0 ? fail("measuring", rc) : EXIT_SUCCESS;
 }
 
+static int measure_threads(const struct options *options)
+{
+    int rc = scratch_init(options->directory);
+
+    if (rc < 0)
+        return fail(options->directory, rc);
+    bench_print_machine();
+    rc = threads_measure(options->threads, options->rounds, options->operations);
+    return rc < 0 ? fail("measuring threads", rc) : EXIT_SUCCESS;
+}
+
 static int render(const char *path)
 {
     struct table results;
@@ -403,6 +416,8 @@ static void print_usage(FILE *out)
         "names\n"
         "  --scale         only how costs grow\n"
         "  --rounds N      rounds (default 51)\n"
+        "  --threads N     only overwrites of blocks, by N threads in files of their "
+        "own\n"
         "  --dir DIR       where pools are made: tmpfs or DAX (default /dev/shm); "
         "needs\n"
         "                  1.1 GiB, with --quick 420 MiB\n"
@@ -438,6 +453,9 @@ static int parse_option(struct options *options, int option)
         return 0;
     case 'r':
         return parse_rounds(optarg, &options->rounds);
+    case 't':
+        options->threads = (uint32_t)strtoul(optarg, NULL, 10);
+        return options->threads > 0 && options->threads <= THREADS_MAX ? 0 : -EINVAL;
     case 'd':
         options->directory = optarg;
         return 0;
@@ -461,6 +479,7 @@ int main(int argc, char **argv)
         {"quick", no_argument, NULL, 'q'},
         {"scale", no_argument, NULL, 's'},
         {"rounds", required_argument, NULL, 'r'},
+        {"threads", required_argument, NULL, 't'},
         {"dir", required_argument, NULL, 'd'},
         {"json", required_argument, NULL, 'j'},
         {"render", required_argument, NULL, 'm'},
@@ -477,5 +496,7 @@ int main(int argc, char **argv)
         print_usage(stderr);
         return EXIT_USAGE;
     }
+    if (options.threads > 0)
+        return measure_threads(&options);
     return options.render_path ? render(options.render_path) : measure(&options);
 }
