@@ -29,6 +29,7 @@ enum bug {
     GENERATION_USED_AGAIN,
     WORD_NOT_NOTED,
     ADDRESS_NOTED,
+    LOCK_ON_MEDIA,
     FREED_TOO_EARLY,
     NOT_RELEASED,
     NOT_PUBLISHED,
@@ -284,6 +285,9 @@ static const struct library_mutant mutants[] = {
      ONE_GENERATION_SETTLED, RECOVERY, {"small-log.block_whole+block_whole"}, {0}},
 
     /* Volatile things on media. */
+    {{"lock-on-media", "V1", "a lane's lock is on media: held, it is not recovered",
+      "old or new"},
+     LOCK_ON_MEDIA, RUN, {"small-log.write_ranges"}, {0}},
     {{"address-logged", "V2", "a log holds addresses", "check"},
      ADDRESS_LOGGED, RUN, {"small-log.write_ranges"}, {0}},
     {{"address-noted", "V3", "a lane notes an address", "check"},
@@ -399,10 +403,24 @@ static void log_address(const struct log_writer *writer)
 void __real_lane_store_settled(struct minl2r_pool *pool, struct lane *lane,
                                uint64_t generation, struct pm_phase *phase);
 
+static const uint64_t *lock_word(const struct minl2r_pool *pool, uint32_t lane)
+{
+    return &pool_lane(pool, lane)->pad1[0];
+}
+
+static void lock_on_media(const struct minl2r_pool *pool, uint32_t lane,
+                          struct pm_phase *phase, uint64_t value)
+{
+    pm_store_piece(phase, lock_word(pool, lane), &value, sizeof(value));
+    pm_flush(phase, lock_word(pool, lane), sizeof(value));
+}
+
 void __real_log_end(struct log_writer *writer);
 void __wrap_log_end(struct log_writer *writer);
 void __wrap_log_end(struct log_writer *writer)
 {
+    if (is(LOCK_ON_MEDIA))
+        lock_on_media(writer->pool, writer->cursor->lane, writer->phase, 1);
     if (is(SNAPSHOT_NOT_LOGGED))
         return;
     if (is(ADDRESS_LOGGED) && writer->size > 0)
@@ -457,6 +475,8 @@ void __wrap_lane_store_settled(struct minl2r_pool *pool, struct lane *lane,
         generation = lane->settled - 1;
     if (is(ONE_GENERATION_SETTLED))
         generation = lane->settled + 1;
+    if (is(LOCK_ON_MEDIA))
+        lock_on_media(pool, lane->index, phase, 0);
     __real_lane_store_settled(pool, lane, generation, phase);
 }
 
@@ -686,6 +706,8 @@ int __wrap_log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live
 
     now.lane_is_live[lane % LANES_MAX] = live->last != 0;
     if (is(OTHER_LANES_FORGOTTEN) && lane > 0)
+        *live = (struct log_live){0};
+    if (is_chosen(LOCK_ON_MEDIA) && *lock_word(pool, lane) != 0)
         *live = (struct log_live){0};
     if (is(SLOT_COMMIT_FORGOTTEN))
         live->of_slot_commit = false;
