@@ -411,13 +411,31 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
         reply_result(req, error);
 }
 
+/*
+ * Without room for the log of all of it a part was written. Of such an answer the kernel
+ * makes EIO; so go on with the rest, which mostly fits as the part did, or say why not.
+ */
+static int write_all(struct pmfs *fs, fuse_ino_t ino, off_t offset, const char *data,
+                     size_t size, unsigned flags, size_t *done)
+{
+    size_t part = 0;
+    int error = pmfs_write(fs, ino, (uint64_t)offset, data, size, flags, &part);
+
+    for (*done = part; error == 0 && *done < size && part > 0; *done += part) {
+        part = 0;
+        error = pmfs_write(fs, ino, (uint64_t)offset + *done, data + *done,
+                           size - *done, flags, &part);
+    }
+    return error;
+}
+
 /* O_APPEND: the kernel knows the end of the file, and holds its own lock meanwhile. */
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size,
                      off_t offset, struct fuse_file_info *fi)
 {
     unsigned flags = takes_privileges(req) ? PMFS_WRITE_DROPS_PRIVILEGES : 0;
     size_t done;
-    int error = pmfs_write(fs_of(req), ino, (uint64_t)offset, data, size, flags, &done);
+    int error = write_all(fs_of(req), ino, offset, data, size, flags, &done);
 
     (void)fi;
     if (error < 0)
