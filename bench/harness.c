@@ -50,10 +50,31 @@ static void print_cpu(void)
         fclose(cpuinfo);
 }
 
+/* bench-NAME, wherever it lies, is what ./dev bench NAME runs. */
+static void print_command(void)
+{
+    char text[1024] = "";
+    FILE *cmdline = fopen("/proc/self/cmdline", "re");
+    size_t size = cmdline ? fread(text, 1, sizeof(text) - 1, cmdline) : 0;
+
+    if (cmdline)
+        fclose(cmdline);
+    const char *slash = strrchr(text, '/'); /* of the first argument */
+    const char *name = slash ? slash + 1 : text;
+
+    if (strncmp(name, "bench-", strlen("bench-")) != 0)
+        return;
+    fputs("Command: ./dev bench", stdout);
+    for (name += strlen("bench-"); name < text + size; name += strlen(name) + 1)
+        printf(" %s", name);
+    putchar('\n');
+}
+
 void bench_print_machine(void)
 {
     struct utsname system;
 
+    print_command();
     print_cpu();
     printf("Cores: %ld\n", sysconf(_SC_NPROCESSORS_ONLN));
     if (uname(&system) == 0)

@@ -34,7 +34,10 @@ struct bench_subject {
  */
 int bench_rounds(const struct bench_subject *subjects, size_t count, size_t rounds);
 
-/* Prints what the figures depend on: "CPU: ", "Cores: ", "Kernel: ", a line each. */
+/*
+ * Prints what the figures depend on, a line each: "Command: ", "CPU: ", "Cores: ",
+ * "Kernel: ".
+ */
 void bench_print_machine(void);
 
 struct bench_spread {

@@ -57,8 +57,11 @@ def add_runs(document, stored):
         machine = stored.machine(name)
         rows.append([f"[{name}.json](../bench/{name}.json)"] +
                     [machine.get(key, "-") for key in keys])
-    commands = [f"./dev bench {name} --json docs/bench/{name}.json | tee docs/bench/{name}.txt"
-                for name in names]
+    commands = []
+    for name in names:
+        plain = f"./dev bench {name} --json docs/bench/{name}.json"
+        command = stored.machine(name).get("Command", plain)
+        commands.append(f"{command} | tee docs/bench/{name}.txt")
     document.add(
         Heading("The runs"),
         Paragraph("This page is made of stored results alone: no figure on it was typed in. "
@@ -111,13 +114,15 @@ BARS = [  # workload, medium, from size, to size, beside, minl2r's throughput at
 ]
 
 
-BEHIND = """Where minl2r is behind, three things add up. Undo reads the bytes that it is about to
-change, from the medium if they are in no cache; redo (sjfs, journal) never looks at them. Its allocations
-are on PM and change with each swapped block, where the other schemes keep them in DRAM and walk the
-tree after a crash: lines that the figure of lines shows. And it is a library that takes any ranges of any
-program in one transaction, of many threads, checks them, and gathers them before it writes, where a scheme
-here is a loop with one caller: with the same fences and about as many lines, that is what is left
-between them, and it weighs most where the medium is fastest and the record smallest."""
+BEHIND = """Where minl2r is behind, several things add up. Undo reads the bytes that it is about to
+change, from the medium if they are in no cache; redo (sjfs, journal) never looks at them. Two fences
+rather than three are paid for with a second copy of a small change in the log: cheap where waiting is
+dearer than lines, as on DRAM, but not on the model of Optane. Allocations are on PM and change
+with each swapped block, where the other schemes keep them in DRAM and walk the tree after a crash. And it
+is a library, which takes any ranges of any program in one transaction, checks them, and gathers them
+before it writes, where a scheme here is a loop with one caller: what is left between two with the
+same fences and about as many lines is the instructions of that, and it weighs most where the
+medium is fastest."""
 
 
 def range_text(low, high):
@@ -337,8 +342,8 @@ PAPER = [
      "Both write a changed block anew from half of it on, so that there is nothing to gain; below "
      "that BPFS copies the rest of the block. How much that costs is the medium's: on DRAM "
      "streaming the whole block costs little more than waiting for one line, so a log of a few "
-     "lines with a fence more gains less than it did on a machine whose every line had to be "
-     "flushed by itself. BPFS keeps its allocations in DRAM, here as in its paper, and so "
+     "lines gains less than it did on a machine whose every line had to be flushed by itself. "
+     "BPFS keeps its allocations in DRAM, here as in its paper, and so "
      "writes no bitmap."),
     ("Shortcut-JFS", 291, ["sjfs-eager", "sjfs-lazy"],
      "Rebuilt from abstracts: details that made the authors' version slower may be missing. Logged "
