@@ -523,9 +523,11 @@ static int walk(struct pmfs *fs, uint64_t ino)
 {
     DIR *dir = opendir(path_of(fs, ino));
     const struct dirent *entry;
-    struct pmfs_attr attr;
-    int rc = dir ? 0 : -errno;
+    struct pmfs_attr attr = {0};
+    int rc = 0;
 
+    if (!dir)
+        return -errno;
     while (rc == 0 && (entry = readdir(dir))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
@@ -535,8 +537,7 @@ static int walk(struct pmfs *fs, uint64_t ino)
         if (rc == 0 && S_ISDIR(attr.mode))
             rc = walk(fs, attr.ino);
     }
-    if (dir)
-        closedir(dir);
+    closedir(dir);
     return rc;
 }
 

@@ -217,16 +217,12 @@ static int flag_number(int number)
     return number < 32 ? (int)(1u << number) : -1;
 }
 
-#define EACH_FLAG(flag)                                                                \
-    for (int bit_ = -1, flag = flag_number(bit_); bit_ <= 32;                          \
-         bit_++, flag = flag_number(bit_))
-
 static void flags_of_names(void)
 {
     struct stat stat;
 
-    EACH_FLAG(flag)
-    {
+    for (int bit = -1; bit <= 32; bit++) {
+        int flag = flag_number(bit);
         int dir = open(now->dir, O_RDONLY | O_DIRECTORY);
 
         put("file", "text");
@@ -279,8 +275,8 @@ static void flags_of_statx(void)
     struct statx found;
 
     put("file", "text");
-    EACH_FLAG(flag)
-    {
+    for (int bit = -1; bit <= 32; bit++) {
+        int flag = flag_number(bit);
         note("flag %x", (unsigned)flag);
         for (size_t i = 0; i < COUNT(masks); i++)
             TRY(statx(dir, "file", flag, masks[i], &found));
@@ -359,8 +355,8 @@ static void attributes_that_are_none(void)
     snprintf(long_name, sizeof(long_name), "user.%0280d", 0);
     for (size_t i = 0; i < COUNT(names); i++) {
         note("name %.20s", names[i]);
-        EACH_FLAG(flag)
-        {
+        for (int bit = -1; bit <= 32; bit++) {
+            int flag = flag_number(bit);
             TRY(setxattr(path("file"), names[i], "v", 1, flag));
             TRY(fsetxattr(fd, names[i], "v", 1, flag));
         }
@@ -386,8 +382,8 @@ static void descriptors_that_are_none(void)
     int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
 
     TRY(dup3(fd, fd, O_CLOEXEC));
-    EACH_FLAG(flag)
-    {
+    for (int bit = -1; bit <= 32; bit++) {
+        int flag = flag_number(bit);
         int other = TRY_FD(dup3(fd, 200, flag));
 
         if (other >= 0)
