@@ -192,14 +192,13 @@ def add_ratios(document, rows):
 
 
 def workload_table(rows, size):
-    workloads = values(rows, "workload")
+    schemes = [scheme for scheme in SCHEMES if where(rows, scheme=scheme)]
     table = []
-    for scheme in SCHEMES:
-        cells = [only(rows, scheme=scheme, workload=w, record_size=size, threads=1)
-                 for w in workloads]
-        if any(cells):
-            table.append([scheme] + [number(cell["ns_p50"] if cell else None) for cell in cells])
-    return Table([f"p50 ns, {size_text(size)}"] + workloads, table, "l" + "r" * len(workloads))
+    for workload in values(rows, "workload"):
+        cells = [only(rows, scheme=scheme, workload=workload, record_size=size, threads=1)
+                 for scheme in schemes]
+        table.append([workload] + [number(cell["ns_p50"] if cell else None) for cell in cells])
+    return Table([f"p50 ns, {size_text(size)}"] + schemes, table, "l" + "r" * len(schemes))
 
 
 def add_workloads(document, rows):
