@@ -164,7 +164,7 @@ static bool takes_privileges(fuse_req_t req)
 static int drop_privileges(fuse_req_t req, fuse_ino_t ino)
 {
     const struct pmfs_attr none = {0};
-    struct pmfs_attr attr;
+    struct pmfs_attr attr = {0};
     size_t size;
     int error = takes_privileges(req) ? pmfs_getattr(fs_of(req), ino, &attr) : 0;
 
@@ -480,7 +480,7 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t from, off_t from_offse
                                off_t to_offset, struct fuse_file_info *to_fi,
                                size_t size, int flags)
 {
-    uint64_t done;
+    uint64_t done = 0;
     int error = drop_privileges(req, to);
 
     (void)from_fi, (void)to_fi, (void)flags;

@@ -26,7 +26,7 @@ static int check_map(const struct handle *file, size_t size, int flags, off_t at
 /* Reads what is not in holes: new memory is of zeros, and costs nothing until used. */
 static int copy_to(const struct handle *file, char *memory, size_t size, off_t at)
 {
-    uint64_t next = (uint64_t)at, end = next + size, hole;
+    uint64_t next = (uint64_t)at, end = next + size, hole = end;
     struct pmfs *fs;
     int rc = pool_get(&fs);
 
