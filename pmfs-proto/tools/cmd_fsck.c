@@ -246,9 +246,12 @@ static void set_option(struct request *request, int option)
     }
 }
 
+/* `what` is wrong; NULL: that is said already. */
 static int wrong_usage(const char *what)
 {
-    fprintf(stderr, "pmfs fsck: %s\nTry: pmfs fsck --help\n", what);
+    if (what != NULL)
+        fprintf(stderr, "pmfs fsck: %s\n", what);
+    fputs("Try: pmfs fsck --help\n", stderr);
     return FSCK_EXIT_USAGE;
 }
 
@@ -281,7 +284,7 @@ int cmd_fsck(int argc, char **argv)
             return 0;
         }
         if (option == '?')
-            return FSCK_EXIT_USAGE;
+            return wrong_usage(NULL);
         set_option(&request, option);
     }
     if (argc - optind != 1)

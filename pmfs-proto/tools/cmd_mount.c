@@ -241,6 +241,15 @@ static bool parse_option(struct request *request, int option, char *value)
     }
 }
 
+/* `what` is wrong; NULL: that is said already. */
+static int wrong_usage(const char *what)
+{
+    if (what != NULL)
+        fprintf(stderr, "pmfs mount: %s\n", what);
+    fputs("Try: pmfs mount --help\n", stderr);
+    return MOUNT_EXIT_USAGE;
+}
+
 int cmd_mount(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -260,14 +269,10 @@ int cmd_mount(int argc, char **argv)
             return 0;
         }
         if (!parse_option(&request, option, optarg))
-            return MOUNT_EXIT_USAGE;
+            return wrong_usage(NULL);
     }
-    if (argc - optind != 2) {
-        fputs("pmfs mount: a POOL and a DIRECTORY have to be named\n"
-              "Try: pmfs mount --help\n",
-              stderr);
-        return MOUNT_EXIT_USAGE;
-    }
+    if (argc - optind != 2)
+        return wrong_usage("a POOL and a DIRECTORY have to be named");
     return mount_pool(&request, argv[optind], argv[optind + 1]);
 }
 
@@ -277,6 +282,10 @@ int cmd_mount_helper(int argc, char **argv)
     char *list = NULL;
     int option;
 
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(helper_help, stdout);
+        return 0;
+    }
     while ((option = getopt(argc, argv, "sfnvo:t:N:")) != -1) {
         if (option == '?')
             return MOUNT_EXIT_USAGE;

@@ -28,6 +28,7 @@ struct run {
     const struct view *view;
     cJSON *list; /* NULL: for people */
     int status;  /* exit status so far */
+    bool has_shown;
 };
 
 /* ---- Space ------------------------------------------------------------------- */
@@ -224,6 +225,9 @@ static void show(void *arg, const struct mounted *where)
         return;
     }
     if (run->list == NULL) {
+        if (run->has_shown && run->view->heading == NULL)
+            putchar('\n');
+        run->has_shown = true;
         run->view->print(where, &status);
         return;
     }

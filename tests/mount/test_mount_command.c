@@ -32,6 +32,17 @@ static void an_unknown_command_is_refused(void **state)
     assert_said(f, "pmfs: no command 'mounted'");
 }
 
+static void an_unknown_option_is_refused_with_a_hint(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    assert_int_equal(pmfs(f, "mount", "--frobnicate", NULL), 1);
+    assert_said(f, "pmfs mount: unrecognized option '--frobnicate'");
+    assert_said(f, "Try: pmfs mount --help");
+    assert_int_equal(pmfs(f, "fsck", "--frobnicate", NULL), 16);
+    assert_said(f, "Try: pmfs fsck --help");
+}
+
 static void messages_begin_with_the_command_and_name_the_file_once(void **state)
 {
     struct mount_fixture *f = *state;
@@ -630,6 +641,7 @@ int main(void)
         test_mounted(fsck_tells_programs_what_it_repaired),
         test_empty(fsck_says_in_json_why_it_could_not_check),
         test_empty(fsck_without_a_pool_is_wrong_usage),
+        test_empty(an_unknown_option_is_refused_with_a_hint),
         test_mounted(dump_shows_inodes_maps_and_names),
         test_empty(mkfs_tells_programs_what_it_made),
         test_mounted(df_agrees_with_the_size_of_the_pool),
