@@ -8,6 +8,15 @@
 static struct minl2r_options options;
 static const char *layout = "";
 static uint64_t size;
+static bool is_size_given;
+
+static bool set_threshold_size(const char *text)
+{
+    if (*text < '0' || *text > '9')
+        return tool_bad_value("pointer-threshold", text,
+                              "half, auto, always, never or a size like 4096");
+    return tool_parse_u32("pointer-threshold", text, &options.pointer_threshold);
+}
 
 static bool set_threshold(const char *text)
 {
@@ -20,7 +29,7 @@ static bool set_threshold(const char *text)
     else if (strcmp(text, "never") == 0)
         options.pointer_threshold = MINL2R_POINTER_NEVER;
     else
-        return tool_parse_u32("pointer-threshold", text, &options.pointer_threshold);
+        return set_threshold_size(text);
     return true;
 }
 
@@ -39,6 +48,7 @@ static bool set(int option, const char *value)
 {
     switch (option) {
     case 's':
+        is_size_given = true;
         return tool_parse_size("size", value, &size);
     case 'l':
         layout = value;
@@ -72,7 +82,7 @@ static enum tool_exit run(const char *path, cJSON *out)
 {
     struct minl2r_pool *pool;
 
-    if (size == 0 && !is_device(path)) {
+    if (!is_size_given && !is_device(path)) {
         cJSON_AddStringToObject(out, "error",
                                 "--size is missing; only a device has its own size");
         return TOOL_USAGE;

@@ -91,6 +91,10 @@ expect 2 create --size 4M --lanes 0 "$dir/new"
 says '^minl2r create: --lanes: "0" is not'
 expect 2 create "$dir/new"
 says "^minl2r create: $dir/new: --size is missing"
+expect 3 create --size 0 "$dir/new"
+says "a pool of 0 bytes"
+expect 2 create --size 4M --pointer-threshold most "$dir/new"
+says '"most" is not half, auto, always, never or a size'
 expect 2 create --size 4M --mode 999 "$dir/new"
 expect 2 create --size 4M --require gold "$dir/new"
 [ ! -e "$dir/new" ] || fail "a file was made"
