@@ -106,23 +106,23 @@ static int parse_options(struct options *options, int argc, char **argv)
         {"help", no_argument, NULL, HELP},
         {NULL, 0, NULL, 0},
     };
-    int option;
+    int option, index;
 
     *options = (struct options){.schedules.count = SCHEDULES_DEFAULT};
     suite_options_init(&options->schedules.options);
     options->schedules.options.failures_max = FAILURES_MAX;
     options->schedules.options.lint = true;
     optind = 1;
-    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "", names, &index)) != -1) {
         if (option == '?')
             return -EINVAL;
         if (!parse_option(options, option, optarg)) {
-            fprintf(stderr, "%s: not understood: %s\n", argv[0], optarg);
+            options_refuse(argv[0], names[index].name, optarg);
             return -EINVAL;
         }
     }
     if (optind < argc) {
-        fprintf(stderr, "%s: not understood: %s\n", argv[0], argv[optind]);
+        fprintf(stderr, "%s: no option: %s\n", argv[0], argv[optind]);
         return -EINVAL;
     }
     return 0;
@@ -195,7 +195,8 @@ int crashtest_main(int argc, char **argv, const struct crashtest_program *progra
     options.schedules.options.command = argv[0];
     enum suite_result result = run_test(&options, program);
 
-    fflush(stdout);
+    if (!options_flush(argv[0]) && result == SUITE_PASSED)
+        result = SUITE_NOT_TESTED;
     schedules_finish(&options.schedules);
     return (int)result;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void options_print_strategies(void)
 {
@@ -11,6 +12,20 @@ void options_print_strategies(void)
     for (size_t i = 0; i < strategy_count; i++)
         printf("                      %-8s %s\n", strategies[i].name,
                strategies[i].what);
+}
+
+void options_refuse(const char *command, const char *option, const char *text)
+{
+    fprintf(stderr, "%s: --%s: not understood: %s\n", command, option, text);
+}
+
+bool options_flush(const char *command)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return true;
+    fprintf(stderr, "%s: cannot write to standard output: %s\n", command,
+            strerror(errno));
+    return false;
 }
 
 bool options_parse_number(const char *text, uint64_t *number)

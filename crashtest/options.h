@@ -39,8 +39,14 @@ void options_print_strategies(void);
 /* False: it is not one of these, or not understood. */
 bool options_parse(struct explore_options *explore, int option, const char *text);
 
+/* Says on standard error that the option's value is not understood. */
+void options_refuse(const char *command, const char *option, const char *text);
+
 bool options_parse_number(const char *text, uint64_t *number);
 /* From 1 to `most`. */
 bool options_parse_count(const char *text, unsigned most, unsigned *number);
+
+/* False, and said on standard error: standard output cannot be written. */
+bool options_flush(const char *command);
 
 #endif

@@ -175,16 +175,16 @@ static bool parse_options(struct options *options, int argc, char **argv)
         {"help", no_argument, NULL, HELP},
         {NULL, 0, NULL, 0},
     };
-    int option;
+    int option, index;
 
     suite_options_init(&options->sweep.suite);
     options->sweep.plan.thorough = 16;
     options->sweep.suite.explore.seconds = 0;
-    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "", names, &index)) != -1) {
         if (option == '?')
             return false;
         if (!parse_option(options, option, optarg)) {
-            fprintf(stderr, "crashtest: not understood: %s\n", optarg);
+            options_refuse("crashtest", names[index].name, optarg);
             return false;
         }
     }
@@ -201,8 +201,16 @@ static const struct workload *find_workload(const char *name)
     return NULL;
 }
 
+static int refuse_workload(const char *name)
+{
+    fprintf(stderr, "crashtest: there is no workload \"%s\"\n", name);
+    return SUITE_NOT_TESTED;
+}
+
 static int list(const char *name)
 {
+    if (name && !find_workload(name))
+        return refuse_workload(name);
     for (size_t i = 0; workloads[i]; i++) {
         if (name && strcmp(workloads[i]->name, name) != 0)
             continue;
@@ -217,10 +225,8 @@ static int run(struct options *options, const char *name)
     static char command[64];
 
     options->sweep.workload = find_workload(name);
-    if (!options->sweep.workload) {
-        fprintf(stderr, "crashtest: there is no workload \"%s\"\n", name);
-        return SUITE_NOT_TESTED;
-    }
+    if (!options->sweep.workload)
+        return refuse_workload(name);
     snprintf(command, sizeof(command), "crashtest %s", name);
     options->sweep.suite.name = options->sweep.workload->name;
     options->sweep.suite.command = command;
@@ -240,24 +246,43 @@ static int test_tester(const struct options *options)
                            options->sweep.json);
 }
 
+/* What is no option: a workload or another command, and a workload that `list` shows. */
+static bool has_arguments(int count, char **arguments)
+{
+    int most = count > 0 && strcmp(arguments[0], "list") == 0 ? 2 : 1;
+
+    if (count == 0)
+        fputs("crashtest: a workload has to be named\n", stderr);
+    else if (count > most)
+        fprintf(stderr, "crashtest: one argument too many: %s\n", arguments[most]);
+    return count > 0 && count <= most;
+}
+
+static int run_command(struct options *options, char **arguments)
+{
+    if (options->help) {
+        print_help();
+        return SUITE_PASSED;
+    }
+    if (strcmp(arguments[0], "list") == 0)
+        return list(arguments[1]);
+    if (strcmp(arguments[0], "self-test") == 0)
+        return test_tester(options);
+    return run(options, arguments[0]);
+}
+
 int main(int argc, char **argv)
 {
     static struct options options;
 
-    if (!parse_options(&options, argc, argv) || (optind == argc && !options.help) ||
-        optind + 2 < argc) {
+    if (!parse_options(&options, argc, argv) ||
+        (!options.help && !has_arguments(argc - optind, argv + optind))) {
         fputs("Try 'crashtest --help'.\n", stderr);
         return SUITE_NOT_TESTED;
     }
-    if (options.help) {
-        print_help();
-        return SUITE_PASSED;
-    }
-    const char *command = argv[optind], *name = argv[optind + 1];
+    int status = run_command(&options, argv + optind);
 
-    if (strcmp(command, "list") == 0)
-        return list(name);
-    if (strcmp(command, "self-test") == 0)
-        return test_tester(&options);
-    return run(&options, command);
+    if (!options_flush("crashtest") && status == SUITE_PASSED)
+        return SUITE_NOT_TESTED;
+    return status;
 }

@@ -401,7 +401,7 @@ static void list(FILE *out)
 {
     fputs("settings:\n", out);
     for (uint32_t i = 0; i < library_setting_count; i++)
-        fprintf(out, "  %-12s %s\n", library_settings[i].name,
+        fprintf(out, "  %-15s %s\n", library_settings[i].name,
                 library_settings[i].what);
     fputs("operations (*: of which rows of three are made):\n", out);
     for (uint32_t i = 0; i < library_operation_count; i++)

@@ -158,9 +158,10 @@ static void make_script(const struct plan *plan, const struct family *family,
 
 static void list(FILE *out)
 {
+    fputs("settings:\n", out);
     for (size_t i = 0; i < FAMILY_COUNT; i++)
         fprintf(out, "  %-18s %s\n", families[i].name, families[i].what);
-    fputs("images:\n", out);
+    fputs("images, of which each setting has one or all:\n", out);
     for (size_t i = 0; i < scene_image_count; i++)
         fprintf(out, "  %-18s %s\n", scene_images[i].name, scene_images[i].what);
     fputs("operations:\n", out);
@@ -183,7 +184,8 @@ static size_t count_cases(const struct plan *plan, char *error)
     if (plan->random > 0)
         return random_campaigns(plan->random);
     if (plan->setting && !has_family(plan->setting)) {
-        snprintf(error, WORKLOAD_ERROR_SIZE, "pmfs has no family %s", plan->setting);
+        snprintf(error, WORKLOAD_ERROR_SIZE, "there is no setting \"%s\"",
+                 plan->setting);
         return 0;
     }
     if (plan->length > PMFS_OPS_MAX) {

@@ -79,3 +79,11 @@ status=0
 "$passing" --json "$work/missing/file" 2>"$work/error" || status=$?
 contains "$work/error" 'cannot write'
 [ $status -eq 2 ]
+
+# What cannot be written is not passed over.
+if [ -e /dev/full ]; then
+    status=0
+    "$passing" >/dev/full 2>"$work/error" || status=$?
+    contains "$work/error" 'cannot write to standard output'
+    [ $status -eq 2 ]
+fi
