@@ -4,6 +4,10 @@
 import json
 
 
+class NoResults(Exception):
+    """A file holds none; the text says which."""
+
+
 def _show(value, decimals):
     if value is None:
         return "-"
@@ -42,7 +46,10 @@ def write_json(rows, path):
 
 def read_json(path):
     with open(path) as file:
-        return json.load(file)
+        try:
+            return json.load(file)
+        except ValueError as error:
+            raise NoResults(f"{path}: these are no results: {error}") from error
 
 
 def print_bars(bars, markdown=False):

@@ -5,6 +5,7 @@ pmfs lies in a file on tmpfs, which stands in for persistent memory; ext4 and xf
 loop device over a file on the same tmpfs. Everything is mounted in a mount namespace of this
 process and dies with it, however it dies."""
 
+import argparse
 import contextlib
 import ctypes
 import os
@@ -197,6 +198,13 @@ def describe_machine():
 
 # ---- What the programs share ------------------------------------------------------------
 
+def round_count(text):
+    """For argparse."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"no number of rounds: {text}")
+    return int(text)
+
+
 def add_arguments(parser):
     parser.add_argument("--systems", type=lambda text: text.split(","), default=NAMES,
                         help="comma-separated: " + ", ".join(NAMES))
@@ -218,17 +226,21 @@ def parse_arguments(parser):
     return options
 
 
-def main(program, options, measure, show):
-    """The program's exit status."""
+def _run(options, measure, show):
     if options.render:
         show(results.read_json(options.render), markdown=True)
-        return 0
-    try:
-        rows = measure(options)
-    except (Failure, OSError) as failure:
-        print(f"{program}: {failure}", file=sys.stderr)
-        return 1
+        return
+    rows = measure(options)
     show(rows)
     if options.json:
         results.write_json(rows, options.json)
+
+
+def main(program, options, measure, show):
+    """The program's exit status."""
+    try:
+        _run(options, measure, show)
+    except (Failure, OSError, results.NoResults) as failure:
+        print(f"{program}: {failure}", file=sys.stderr)
+        return 1
     return 0

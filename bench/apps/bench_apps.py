@@ -218,7 +218,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(prog="bench-apps", description=__doc__, epilog=(
         "Loop devices need root; without it ext4 and xfs are left out. " + systems.LOOP_NOTE))
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows, one round")
-    parser.add_argument("--rounds", type=int, help="rounds after one that warms up (default 3)")
+    parser.add_argument("--rounds", type=systems.round_count, help="rounds after one that warms up (default 3)")
     parser.add_argument("--apps", type=lambda text: text.split(","), default=names,
                         help="comma-separated: " + ", ".join(names))
     systems.add_arguments(parser)

@@ -137,7 +137,7 @@ def parse_arguments():
         "Loop devices need root; without it ext4 and xfs are left out. " + systems.LOOP_NOTE))
     parser.add_argument("--quick", action="store_true",
                         help="shorter, fewer record sizes, one round: a minute or two")
-    parser.add_argument("--rounds", type=int, help="rounds (default 3)")
+    parser.add_argument("--rounds", type=systems.round_count, help="rounds (default 3)")
     parser.add_argument("--runtime", help="of each job, as fio takes it (default 500ms)")
     parser.add_argument("--jobs", type=lambda text: text.split(","), default=[*CLAIMS, SWEEP],
                         help="comma-separated: " + ", ".join([*CLAIMS, SWEEP]))
