@@ -85,7 +85,7 @@ static void stay_on_core(uint32_t index)
         return;
     left = index % (uint32_t)CPU_COUNT(&all);
     CPU_ZERO(&one);
-    for (int core = 0; core < CPU_SETSIZE; core++)
+    for (size_t core = 0; core < CPU_SETSIZE; core++)
         if (CPU_ISSET(core, &all) && left-- == 0) {
             CPU_SET(core, &one);
             break;

@@ -361,7 +361,7 @@ static int take_entry(DIR *dir, const struct dirent *entry, pmfs_readdir_fn *tak
     const struct pmfs_dirent found = {
         .name = entry->d_name,
         .ino = ino_of(dir, entry),
-        .mode = DTTOIF(entry->d_type),
+        .mode = DTTOIF((uint32_t)entry->d_type),
         .name_size = (uint32_t)strlen(entry->d_name),
     };
 
