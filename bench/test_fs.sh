@@ -16,8 +16,10 @@ bad_usage_exits_with_2() {
         "--size 0" "--threads 3" extra; do
         status=0
         # shellcheck disable=SC2086
-        "$program" $arguments >/dev/null 2>&1 || status=$?
+        "$program" $arguments >/dev/null 2>"$directory/error" || status=$?
         [ "$status" -eq 2 ] || fail "bench-fs $arguments: exit status $status"
+        head -1 "$directory/error" | grep -qe "${arguments##* }" ||
+            fail "bench-fs $arguments: $(head -1 "$directory/error")"
     done
 }
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/harness.h"
 #include "bench/schemes/scheme.h"
 #include "bench/scratch.h"
 #include "bench/table.h"
@@ -267,6 +268,7 @@ int main(int argc, char **argv)
         }
     }
     if (optind != argc) {
+        bench_say_wrong(argv, option);
         print_usage(stderr);
         return EXIT_USAGE;
     }

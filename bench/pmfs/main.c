@@ -493,6 +493,7 @@ int main(int argc, char **argv)
     while (rc == 0 && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
         rc = parse_option(&options, option);
     if (rc < 0 || optind != argc) {
+        bench_say_wrong(argv, option);
         print_usage(stderr);
         return EXIT_USAGE;
     }
