@@ -104,11 +104,12 @@ static int wrong_block(const struct trie *trie, const struct hashed *entry)
 
 /* Visits the entries of a block from `cookie` on. `list` has room for them. */
 static int list_block(const struct trie *trie, uint64_t cookie, struct hashed *list,
-                      dir_visit_fn *visit, void *arg)
+                      dir_visit_fn *visit, void *arg, bool *has_names)
 {
     uint64_t first = trie_first(trie), last = trie_last(trie), count = 0;
     int rc = dirent_collect(trie->fs, trie->ino, trie->block, list, &count);
 
+    *has_names = count > 0;
     if (rc < 0)
         return rc;
     dirent_sort(list, count);
@@ -121,26 +122,26 @@ static int list_block(const struct trie *trie, uint64_t cookie, struct hashed *l
     return rc;
 }
 
-/* Goes from group to group: a damaged directory could lead to the same for ever. */
+/* Goes from group to group. No block can come twice: its names have their places. */
 static int list_from(struct pmfs *fs, const struct inode *inode, uint64_t cookie,
                      struct hashed *list, dir_visit_fn *visit, void *arg)
 {
     uint64_t hash = (cookie - DIR_COOKIE_FIRST) << (64 - DIRENT_HASH_BITS);
-    uint64_t steps = fs->block_count << fs->map_shift;
+    uint32_t gap = 0;
     struct trie trie;
     int rc;
 
     do {
+        bool has_names = false;
+
         rc = find_way(fs, inode, hash, &trie);
         if (rc < 0)
             return rc;
-        if (steps-- == 0)
-            return fs_error(EUCLEAN, "directory %" PRIu64 ": it has no end",
-                            inode->place.ino);
         trie_widen(&trie);
         if (trie.block)
-            rc = list_block(&trie, cookie, list, visit, arg);
-        hash = trie_last(&trie) + 1;
+            rc = list_block(&trie, cookie, list, visit, arg, &has_names);
+        if (rc == 0)
+            rc = trie_next(&trie, has_names, &gap, &hash);
     } while (rc == 0 && hash != 0);
     return rc;
 }

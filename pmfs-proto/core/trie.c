@@ -119,6 +119,23 @@ uint64_t trie_last(const struct trie *trie)
     return trie_first(trie) + (slots << bits_below(trie->fs, level)) - 1;
 }
 
+/* Between two names there are at most the slots behind the first in the nodes on the
+ * way to it, and those before the second. */
+static uint32_t gap_max(const struct pmfs *fs)
+{
+    return 2 * height_max(fs) * slots_per_node(fs);
+}
+
+int trie_next(const struct trie *trie, bool has_names, uint32_t *gap, uint64_t *hash)
+{
+    *gap = has_names ? 0 : *gap + 1;
+    if (*gap > gap_max(trie->fs))
+        return fs_error(EUCLEAN, "directory %" PRIu64 ": nodes that lead to no names",
+                        trie->ino);
+    *hash = trie_last(trie) + 1;
+    return 0;
+}
+
 /* ---- Planting ------------------------------------------------------------------ */
 
 /* Entries, and the group that is to lead to them. */

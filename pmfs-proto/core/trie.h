@@ -50,6 +50,13 @@ void trie_widen(struct trie *trie);
 uint64_t trie_first(const struct trie *trie);
 uint64_t trie_last(const struct trie *trie);
 
+/*
+ * Behind a group, widened: the first hash of the next, or 0 after the last. A directory
+ * with names in all its nodes has few groups without names in a row; -EUCLEAN when
+ * there have been more: a damaged one may lead to the same nodes over and over.
+ */
+int trie_next(const struct trie *trie, bool has_names, uint32_t *gap, uint64_t *hash);
+
 /* The other half of what a group, widened, is half of: if that is one group, too. *twin
  * is what it names. */
 bool trie_has_twin(const struct trie *trie, uint64_t *twin);

@@ -253,6 +253,7 @@ static int for_each_block(struct dump *dump, uint64_t ino, const struct pm_inode
 {
     struct extents extents = {.fs = &dump->fs, .list = list};
     uint64_t hash = 0, count = 0;
+    uint32_t gap = 0;
     struct trie trie;
     int rc;
 
@@ -266,7 +267,8 @@ static int for_each_block(struct dump *dump, uint64_t ino, const struct pm_inode
         else if (trie.block)
             add_to_extents(&extents, count, trie.block);
         count += trie.block != NULL;
-        hash = trie_last(&trie) + 1;
+        if (rc == 0)
+            rc = trie_next(&trie, trie.block != NULL, &gap, &hash);
     } while (rc == 0 && hash != 0 && count < dump->fs.block_count);
     show_extent(list, &extents.last);
     return rc;

@@ -3,6 +3,7 @@
 #include "tests/mount/mount_fixture.h"
 
 #include <cjson/cJSON.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <time.h>
 
@@ -517,6 +518,68 @@ static void fsck_without_a_pool_is_wrong_usage(void **state)
     assert_int_equal(pmfs(f, "fsck", in_dir(f, "missing"), NULL), 8);
 }
 
+/* The field of an inode that is in use, of a filesystem that is not mounted. */
+static uint64_t field_of(struct mount_fixture *f, uint64_t ino, const char *field)
+{
+    char number[24];
+
+    snprintf(number, sizeof(number), "%" PRIu64, ino);
+    assert_int_equal(pmfs(f, "dump", "--json", f->pool, number, NULL), 0);
+
+    cJSON *json = cJSON_Parse(f->output);
+    const cJSON *inodes = cJSON_GetObjectItem(json, "inodes");
+    const cJSON *inode = cJSON_GetArrayItem(inodes, 0);
+    uint64_t value = (uint64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(inode, field));
+
+    cJSON_Delete(json);
+    return value;
+}
+
+static uint64_t number_of(const char *path)
+{
+    struct stat stat_buf;
+
+    assert_success(stat(path, &stat_buf));
+    return stat_buf.st_ino;
+}
+
+/* Each node leads to the next by all of its slots, the last to nothing. */
+static void dump_ends_where_nodes_lead_to_nothing_in_many_ways(void **state)
+{
+    struct mount_fixture *f = *state;
+    static uint64_t slots[512], nodes[512];
+    static const char content[6 * sizeof(slots)];
+    char name[300], number[24];
+
+    assert_success(mkdir(in_mount(f, "large"), 0755));
+    for (int i = 0; i < 30; i++) {
+        snprintf(name, sizeof(name), "large/%0200d", i);
+        write_file(in_mount(f, name), "", 0);
+    }
+    write_file(in_mount(f, "nodes"), content, sizeof(content));
+    uint64_t large = number_of(in_mount(f, "large"));
+    uint64_t file = number_of(in_mount(f, "nodes"));
+    unmount_fs(f);
+
+    uint64_t top = field_of(f, large, "map_root"), map = field_of(f, file, "map_root");
+    int fd = open(f->pool, O_RDWR | O_CLOEXEC);
+
+    assert_success(fd);
+    assert_int_equal(top % 4096, 1);
+    assert_int_equal(pread(fd, nodes, sizeof(nodes), (off_t)map), sizeof(nodes));
+    nodes[0] = top - 1;
+    for (int i = 6; i-- > 0;) {
+        assert_int_equal(pwrite(fd, slots, sizeof(slots), (off_t)nodes[i]),
+                         sizeof(slots));
+        for (int slot = 0; slot < 512; slot++)
+            slots[slot] = nodes[i] + 1;
+    }
+    close(fd);
+    snprintf(number, sizeof(number), "%" PRIu64, large);
+    assert_int_equal(pmfs(f, "dump", f->pool, number, NULL), 1);
+    assert_said(f, "nodes that lead to no names");
+}
+
 static void dump_shows_inodes_maps_and_names(void **state)
 {
     struct mount_fixture *f = *state;
@@ -643,6 +706,7 @@ int main(void)
         test_empty(fsck_without_a_pool_is_wrong_usage),
         test_empty(an_unknown_option_is_refused_with_a_hint),
         test_mounted(dump_shows_inodes_maps_and_names),
+        test_mounted(dump_ends_where_nodes_lead_to_nothing_in_many_ways),
         test_empty(mkfs_tells_programs_what_it_made),
         test_mounted(df_agrees_with_the_size_of_the_pool),
         test_mounted(stat_names_the_medium_and_who_serves),

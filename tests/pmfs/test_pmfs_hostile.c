@@ -352,6 +352,34 @@ static void names_in_a_block_for_others_are_found(void **state)
     assert_found(f, "is in a block for other names");
 }
 
+/* Six nodes with nothing below them, and each leads to the next by all of its slots: that
+ * is 512^6 ways. */
+static void nodes_that_lead_to_nothing_in_many_ways_are_given_up(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t slots[BLOCK / 8], nodes[6];
+
+    for (size_t i = 1; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+        uint64_t inode_offset, state_offset, file;
+        char name[16];
+
+        snprintf(name, sizeof(name), "node %zu", i);
+        file = make_file(f, ROOT, name);
+        write_text(f, file, 0, name);
+        nodes[i] = place_of(f, file, &inode_offset, &state_offset).pm->map.root;
+    }
+    nodes[0] = read_slots(f, slots);
+    memset(slots, 0, sizeof(slots));
+    for (size_t i = sizeof(nodes) / sizeof(nodes[0]); i-- > 0;) {
+        poke(f, nodes[i], slots, sizeof(slots));
+        for (size_t slot = 0; slot < BLOCK / 8; slot++)
+            slots[slot] = nodes[i] | PM_DIR_NODE;
+    }
+    assert_listing_is_euclean(f);
+    assert_non_null(strstr(pmfs_errormsg(), "nodes that lead to no names"));
+    assert_found(f, "is used twice");
+}
+
 static void block_without_names_is_found(void **state)
 {
     struct fixture *f = *state;
@@ -576,6 +604,7 @@ int main(void)
         TEST_DAMAGED(directory_whose_node_leads_to_itself_is_found),
         TEST_DAMAGED(directory_that_leads_out_of_the_pool_is_found),
         TEST_DAMAGED(names_in_a_block_for_others_are_found),
+        TEST_DAMAGED(nodes_that_lead_to_nothing_in_many_ways_are_given_up),
         TEST_DAMAGED(block_without_names_is_found),
         TEST_DAMAGED(impossible_state_is_found),
         TEST_DAMAGED(used_inode_marked_free_is_found),
