@@ -13,9 +13,11 @@
 #include "pmfs-proto/core/inode.h"
 #include "pmfs-proto/core/map.h"
 #include "pmfs-proto/core/orphan.h"
+#include "pmfs-proto/core/trie.h"
 #include "tests/pmfs/use_all.h"
 
-#define IMAGE_COUNT 2
+enum { IMAGE_SMALL, IMAGE_SMALL_512, IMAGE_LARGE, IMAGE_LARGE_512, IMAGE_OLD };
+#define IMAGE_COUNT (IMAGE_OLD + 1)
 
 static struct image images[IMAGE_COUNT];
 static uint8_t *memory;
@@ -77,6 +79,46 @@ static void make_tree(struct pmfs *fs)
     fuzz_require(pmfs_unlink(fs, dir, "nameless") == 0);
 }
 
+/* Names as long as they can be: a few fill blocks, and the nodes above them. */
+static uint64_t make_large(struct pmfs *fs)
+{
+    uint64_t dir = make(fs, PMFS_ROOT_INO, "large", S_IFDIR | 0755);
+    uint64_t file = make(fs, dir, "first", S_IFREG | 0644);
+    char name[PMFS_NAME_MAX + 1] = {0};
+    struct pmfs_attr attr;
+
+    for (int i = 0; i < 24; i++) {
+        memset(name, 'a' + i, PMFS_NAME_MAX);
+        fuzz_require(pmfs_link(fs, file, dir, name, &attr) == 0);
+    }
+    return dir;
+}
+
+/* Of a directory with one node, what it was before format 3: that node names each block
+ * once, from its first slot on. */
+static void make_old(struct pmfs *fs, uint64_t dir)
+{
+    struct inode_place place;
+    uint64_t count = 0, last = 0;
+
+    fuzz_require(table_locate(fs, dir, &place) == 0);
+    struct pm_inode *pm =
+        (struct pm_inode *)(memory + minl2r_offset(fs->pool, place.pm));
+    uint64_t *slots = (uint64_t *)(void *)(memory + (pm->map.root - PM_DIR_NODE));
+
+    fuzz_require(pm->map.root & PM_DIR_NODE);
+    for (uint32_t i = 0; i < fs->block_size / sizeof(*slots); i++) {
+        uint64_t block = slots[i];
+
+        fuzz_require(!(block & PM_DIR_NODE));
+        slots[i] = 0;
+        if (block && block != last)
+            slots[count++] = last = block;
+    }
+    pm->map.root -= PM_DIR_NODE;
+    pm->map.height = 1;
+}
+
 /* ---- Where things are ------------------------------------------------------------ */
 
 static void add_entries(struct image *image, uint32_t kind, const struct pmfs *fs,
@@ -93,37 +135,42 @@ static void add_entries(struct image *image, uint32_t kind, const struct pmfs *f
     }
 }
 
-/* A node, and what it names if that are nodes or blocks of entries. */
-static void add_node(struct image *image, uint32_t nodes, uint32_t entries,
-                     const struct pmfs *fs, uint64_t node)
-{
-    const uint64_t *slots = minl2r_at(fs->pool, node);
-
-    image_add_object(image, nodes, node);
-    for (uint32_t i = 0; entries && i >> fs->map_shift == 0; i++) {
-        if (slots[i])
-            add_entries(image, entries, fs, slots[i]);
-    }
-}
-
-static void add_map(struct image *image, uint32_t nodes, uint32_t entries,
-                    const struct pmfs *fs, const struct pm_map *pm)
+/* The nodes on the way to the first block. */
+static void add_map(struct image *image, uint32_t kind, const struct pmfs *fs,
+                    const struct pm_map *pm)
 {
     uint64_t node = pm->root;
 
-    if (pm->height == 0 && node && entries)
-        add_entries(image, entries, fs, node);
-    for (uint64_t level = pm->height; level > 0; level--) {
+    for (uint64_t level = pm->height; level > 0 && node; level--) {
         const uint64_t *slots = minl2r_at(fs->pool, node);
         uint32_t slot = 0;
 
-        add_node(image, nodes, level == 1 ? entries : 0, fs, node);
+        image_add_object(image, kind, node);
         while (slot >> fs->map_shift == 0 && !slots[slot])
             slot++;
         node = slot >> fs->map_shift ? 0 : slots[slot];
-        if (!node)
-            break;
     }
+}
+
+/* All of its nodes, and the entries. */
+static void add_directory(struct image *image, uint32_t nodes, uint32_t entries,
+                          const struct pmfs *fs, const struct inode_place *place)
+{
+    struct trie trie;
+    uint64_t hash = 0;
+
+    do {
+        fuzz_require(trie_find(&trie, fs, &place->pm->map, place->ino, hash) == 0);
+        for (uint32_t level = 0; level < trie.height; level++) {
+            if (hash << (level * fs->map_shift) == 0)
+                image_add_object(image, nodes,
+                                 minl2r_offset(fs->pool, trie.way[level].node));
+        }
+        trie_widen(&trie);
+        if (trie.slot)
+            add_entries(image, entries, fs, trie.slot);
+        hash = trie_last(&trie) + 1;
+    } while (hash != 0);
 }
 
 /* The start of each block: there are few. */
@@ -157,20 +204,24 @@ static void learn(struct image *image, struct pmfs *fs)
             continue;
         image_add_object(image, states, state & ~(uint64_t)7);
         image_add_object(image, inodes, minl2r_offset(fs->pool, place.pm));
-        add_map(image, nodes, S_ISDIR(place.pm->mode) ? entries : 0, fs,
-                &place.pm->map);
-        add_map(image, nodes, 0, fs, &place.pm->xattrs);
+        if (S_ISDIR(place.pm->mode) && place.pm->map.height == 0)
+            add_directory(image, nodes, entries, fs, &place);
+        else
+            add_map(image, nodes, fs, &place.pm->map);
+        add_map(image, nodes, fs, &place.pm->xattrs);
         add_attributes(image, attributes, fs, &place.pm->xattrs);
     }
-    add_map(image, nodes, 0, fs, &fs->pm->states);
-    add_map(image, nodes, 0, fs, &fs->pm->inodes);
+    add_map(image, nodes, fs, &fs->pm->states);
+    add_map(image, nodes, fs, &fs->pm->inodes);
 }
 
-static void make_image(struct image *image, uint32_t block_size)
+static void make_image(int number, uint32_t block_size)
 {
     const struct minl2r_options options = {.block_size = block_size, .lanes = 2};
     const struct pmfs_mkfs_options mkfs = {0};
     const struct pmfs_mount_options mount = {0};
+    struct image *image = &images[number];
+    uint64_t dir = 0;
     struct minl2r_pool pool;
     struct pmfs *fs;
 
@@ -179,6 +230,10 @@ static void make_image(struct image *image, uint32_t block_size)
     fuzz_require(fs_format(&pool, &mkfs) == 0);
     fuzz_require(fs_attach(&pool, &mount, &fs) == 0);
     make_tree(fs);
+    if (number >= IMAGE_LARGE)
+        dir = make_large(fs);
+    if (number == IMAGE_OLD)
+        make_old(fs, dir);
     image_take(image, memory);
     learn(image, fs);
     fs_detach(fs);
@@ -191,8 +246,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     memory = image_map();
-    make_image(&images[0], 4096);
-    make_image(&images[1], 512);
+    for (int i = 0; i < IMAGE_COUNT; i++)
+        make_image(i, i == IMAGE_SMALL_512 || i == IMAGE_LARGE_512 ? 512 : 4096);
     return 0;
 }
 
