@@ -265,25 +265,37 @@ static void names_are_removed_from_a_full_filesystem(void **state)
 
 /* ---- Cost ---------------------------------------------------------------------- */
 
-/* Splitting and joining are part of the call: three fences whatever happens. */
-static void growing_and_shrinking_cost_three_fences(void **state)
+static void note_most(uint64_t *most, uint64_t fences)
+{
+    if (fences > *most)
+        *most = fences;
+}
+
+/* Splitting and joining are part of the call: three fences whatever happens, and less
+ * where only little changes. */
+static void growing_and_shrinking_cost_three_fences_at_most(void **state)
 {
     struct fixture *f = *state;
+    uint64_t adding = 0, renaming = 0, removing = 0;
 
     mount_with_blocks_of(f, 512);
     uint64_t dir = make_large(f, 1);
     uint64_t file = find(f, ROOT, "file");
     for (int i = 1; i < 300; i++)
-        assert_int_equal(FENCES(f, pmfs_link(f->fs, file, dir, name_of(i), &f->attr)),
-                         3);
+        note_most(&adding,
+                  FENCES(f, pmfs_link(f->fs, file, dir, name_of(i), &f->attr)));
     for (int i = 0; i < 300; i++) {
         char to[PMFS_NAME_MAX + 1];
 
         strcpy(to, name_of(300 + i));
-        assert_int_equal(FENCES(f, pmfs_rename(f->fs, dir, name_of(i), dir, to, 0)), 3);
+        note_most(&renaming,
+                  FENCES(f, pmfs_rename(f->fs, dir, name_of(i), dir, to, 0)));
     }
     for (int i = 300; i < 600; i++)
-        assert_int_equal(FENCES(f, pmfs_unlink(f->fs, dir, name_of(i))), 3);
+        note_most(&removing, FENCES(f, pmfs_unlink(f->fs, dir, name_of(i))));
+    assert_int_equal(adding, 3);
+    assert_int_equal(renaming, 3);
+    assert_int_equal(removing, 3);
 }
 
 int main(void)
@@ -297,7 +309,7 @@ int main(void)
         TEST_EMPTY(one_name_leaves_no_blocks_behind),
         TEST_EMPTY(listing_goes_on_while_a_directory_grows_and_shrinks),
         TEST_EMPTY(names_are_removed_from_a_full_filesystem),
-        TEST_EMPTY(growing_and_shrinking_cost_three_fences),
+        TEST_EMPTY(growing_and_shrinking_cost_three_fences_at_most),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
