@@ -65,15 +65,8 @@ def find_stale(results, out):
         yield os.path.join(out, "index.html")
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="bench-report", description=__doc__)
-    parser.add_argument("--results", default=os.path.join(DOCS, "bench"), metavar="DIR",
-                        help="where the stored results are (default docs/bench)")
-    parser.add_argument("--out", default=os.path.join(DOCS, "report"), metavar="DIR",
-                        help="where the report goes (default docs/report)")
-    parser.add_argument("--check", action="store_true",
-                        help="change nothing; fail if the report is not of these results")
-    options = parser.parse_args()
+def run(options):
+    """The program's exit status."""
     if not options.check:
         make(options.results, options.out)
         return 0
@@ -84,6 +77,22 @@ def main():
     for path in stale:
         print(f"{path} is not of the stored results: run ./dev bench report", file=sys.stderr)
     return 1 if stale else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench-report", description=__doc__)
+    parser.add_argument("--results", default=os.path.join(DOCS, "bench"), metavar="DIR",
+                        help="where the stored results are (default docs/bench)")
+    parser.add_argument("--out", default=os.path.join(DOCS, "report"), metavar="DIR",
+                        help="where the report goes (default docs/report)")
+    parser.add_argument("--check", action="store_true",
+                        help="change nothing; fail if the report is not of these results")
+    options = parser.parse_args()
+    try:
+        return run(options)
+    except OSError as error:
+        print(f"bench-report: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

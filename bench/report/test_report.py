@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What the report computes, with rows made up, and that it notices when it is stale."""
+import contextlib
+import io
 import json
 import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
@@ -39,6 +42,17 @@ class Ratios(unittest.TestCase):
     def test_two_rows_for_one_are_a_mistake(self):
         with self.assertRaises(ValueError):
             only(self.rows + [row("journal", 64, 1)], scheme="journal", record_size=64)
+
+
+class Usage(unittest.TestCase):
+    def test_results_that_are_not_there_are_said(self):
+        said = io.StringIO()
+        with tempfile.TemporaryDirectory() as directory, \
+                unittest.mock.patch("sys.argv", ["bench-report", "--check", "--results",
+                                                 directory + "/none", "--out", directory]), \
+                contextlib.redirect_stderr(said):
+            self.assertEqual(bench_report.main(), 1)
+        self.assertIn("none", said.getvalue())
 
 
 class Bars(unittest.TestCase):
