@@ -150,13 +150,16 @@ static void start_afresh(char **argv)
 static enum suite_result write_reports(const struct options *options,
                                        const struct report *report)
 {
+    const char *command = options->schedules.options.command;
     int json = options->json ? report_json(report, options->json) : 0;
     int html = options->html ? report_html(report, options->html) : 0;
 
     if (json < 0)
-        fprintf(stderr, "cannot write %s: %s\n", options->json, strerror(-json));
+        fprintf(stderr, "%s: cannot write %s: %s\n", command, options->json,
+                strerror(-json));
     if (html < 0)
-        fprintf(stderr, "cannot write %s: %s\n", options->html, strerror(-html));
+        fprintf(stderr, "%s: cannot write %s: %s\n", command, options->html,
+                strerror(-html));
     return json < 0 || html < 0 ? SUITE_NOT_TESTED : SUITE_PASSED;
 }
 

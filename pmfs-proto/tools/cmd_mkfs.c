@@ -216,6 +216,8 @@ static int make(const struct request *request)
 
     if (error == -EEXIST)
         return fail(request, "not a pool, so not replaced; remove it first");
+    if (error == -EBUSY)
+        return fail(request, "open already, so not replaced");
     if (error < 0)
         return fail(request, strerror(-error));
     if (pmfs_mkfs(request->pool, request->size, &request->options) < 0)

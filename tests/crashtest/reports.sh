@@ -77,7 +77,7 @@ well_formed "$work/threads.html"
 
 status=0
 "$passing" --json "$work/missing/file" 2>"$work/error" || status=$?
-contains "$work/error" 'cannot write'
+contains "$work/error" "$passing: cannot write $work/missing/file: "
 [ $status -eq 2 ]
 
 # What cannot be written is not passed over.
