@@ -253,3 +253,8 @@ int table_read_json(struct table *table, FILE *in)
     free(text);
     return rc;
 }
+
+const char *table_strerror(int rc)
+{
+    return rc == -EBADMSG ? "this is no JSON of such results" : strerror(-rc);
+}

@@ -56,4 +56,7 @@ int table_write_json(const struct table *table, FILE *out);
  */
 int table_read_json(struct table *table, FILE *in);
 
+/* What a negative errno says, those of table_read_json() among them. */
+const char *table_strerror(int rc);
+
 #endif

@@ -21,6 +21,8 @@ bad_usage_exits_with_2() {
         head -1 "$directory/error" | grep -qe "${arguments##* }" ||
             fail "bench-fs $arguments: $(head -1 "$directory/error")"
     done
+    "$program" --render "$0" 2>"$directory/error" && fail "bench-fs rendered a script"
+    grep -q "^bench-fs: $0: this is no JSON" "$directory/error" || fail "$(cat "$directory/error")"
 }
 
 json_has_the_keys_of_the_table() {

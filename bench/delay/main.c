@@ -357,7 +357,7 @@ static void touch_pages(const struct bed *bed)
 
 static int fail(const char *what, int rc)
 {
-    fprintf(stderr, "bench-delay: %s: %s\n", what, strerror(-rc));
+    fprintf(stderr, "bench-delay: %s: %s\n", what, table_strerror(rc));
     return EXIT_FAILURE;
 }
 

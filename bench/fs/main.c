@@ -536,7 +536,7 @@ static int print_counts(const struct options *options)
 
 static int fail(const char *what, int rc)
 {
-    fprintf(stderr, "bench-fs: %s: %s\n", what, strerror(-rc));
+    fprintf(stderr, "bench-fs: %s: %s\n", what, table_strerror(rc));
     return EXIT_FAILURE;
 }
 

@@ -174,7 +174,7 @@ static int count_all(struct table *results)
 
 static int fail(const char *what, int rc)
 {
-    fprintf(stderr, "bench-log: %s: %s\n", what, strerror(-rc));
+    fprintf(stderr, "bench-log: %s: %s\n", what, table_strerror(rc));
     return EXIT_FAILURE;
 }
 

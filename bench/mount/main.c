@@ -215,7 +215,7 @@ static int measure_all(const struct options *options, struct table *results)
 
 static int fail(const char *what, int rc)
 {
-    fprintf(stderr, "bench-mount: %s: %s\n", what, strerror(-rc));
+    fprintf(stderr, "bench-mount: %s: %s\n", what, table_strerror(rc));
     return EXIT_FAILURE;
 }
 

@@ -333,7 +333,7 @@ static int measure_ops(const struct options *options, struct table *results)
 
 static int fail(const char *what, int rc)
 {
-    fprintf(stderr, "bench-pmfs: %s: %s\n", what, strerror(-rc));
+    fprintf(stderr, "bench-pmfs: %s: %s\n", what, table_strerror(rc));
     return EXIT_FAILURE;
 }
 

@@ -391,7 +391,7 @@ static int measure_all(struct table *results, struct bed *bed,
 
 static int fail(const char *what, int rc)
 {
-    fprintf(stderr, "bench-threshold: %s: %s\n", what, strerror(-rc));
+    fprintf(stderr, "bench-threshold: %s: %s\n", what, table_strerror(rc));
     return EXIT_FAILURE;
 }
 

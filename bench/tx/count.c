@@ -132,7 +132,7 @@ static void fill_in(struct cell *row, const struct cell *counted)
 static int merge(struct table *results, const struct table *counted)
 {
     if (counted->row_count != results->row_count)
-        return -EBADMSG;
+        return -EPROTO;
     for (size_t i = 0; i < results->row_count; i++)
         fill_in(&results->cells[i * results->column_count], table_row(counted, i));
     return 0;

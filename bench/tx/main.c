@@ -177,7 +177,7 @@ static void print_environment(const struct options *options)
 
 static int fail(const char *what, int rc)
 {
-    fprintf(stderr, "bench-tx: %s: %s\n", what, strerror(-rc));
+    fprintf(stderr, "bench-tx: %s: %s\n", what, table_strerror(rc));
     return EXIT_FAILURE;
 }
 
