@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,13 @@ def main():
             file.write("\n")
 
 
+def end(number, _):
+    """What has been started ends, too, and leaves nothing behind."""
+    sys.exit(128 + number)
+
+
+for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(ending, end)
 try:
     main()
 except (OSError, subprocess.CalledProcessError) as error:
