@@ -414,7 +414,7 @@ static void judge_in_child(const struct call *call, struct trace *recovery)
     *oracle->shared = (struct verdict){0};
     trace_clear(oracle->after);
     fflush(NULL);
-    child = fork();
+    child = fork_child();
     if (child < 0) {
         *call->verdict = (struct verdict){.kind = VERDICT_CANNOT_SAY,
                                           .step = "recovery",

@@ -13,7 +13,7 @@
 void origin_fork(void (*run)(void *arg), void *arg, struct origin_answer *answer)
 {
     fflush(NULL);
-    pid_t child = fork();
+    pid_t child = fork_child();
 
     if (child == 0) {
         run(arg);
@@ -57,7 +57,7 @@ static int fork_origin(struct origin *origin, void (*run)(void *arg), void *arg,
                        const int ends[2])
 {
     fflush(NULL);
-    pid_t process = fork();
+    pid_t process = fork_child();
 
     origin->socket = ends[process == 0];
     close(ends[process != 0]);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "crashtest/guard.h"
+#include "crashtest/wait.h"
 #include "crashtest/workers.h"
 
 #define IDS_MAX 16
@@ -185,7 +186,7 @@ static void end_at(struct board *board, size_t index)
 static void fork_to_try(struct board *board, struct attempt *attempt)
 {
     int status;
-    pid_t process = fork();
+    pid_t process = fork_child();
 
     if (process == 0) {
         guard_init_child();

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -15,6 +16,18 @@
 
 #include "crashtest/runtime/schedule.h"
 #include "crashtest/source.h"
+
+pid_t fork_child(void)
+{
+    pid_t parent = getpid(), child = fork();
+
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) /* it has ended before that */
+            _exit(1);
+    }
+    return child;
+}
 
 /* So often it is looked at, and so often in a row it has not moved: then it is stuck. */
 #define LOOK_EVERY_MS 500

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wait.h - waits for a child that runs the program, and notices that it will not end:
- * that a thread which is to go on waits for something that nobody can schedule.
+ * wait.h - children that run the program: they end with who forked them, who waits, and
+ * notices that one will not end: that a thread which is to go on waits for something that
+ * nobody can schedule.
  */
 #ifndef CRASHTEST_WAIT_H
 #define CRASHTEST_WAIT_H
@@ -9,6 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+/* fork(); the child is killed when the thread that called this ends. */
+pid_t fork_child(void);
 
 /*
  * False: it was stuck, and was killed; `text` says in what, as the end of a sentence

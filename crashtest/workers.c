@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "crashtest/wait.h"
+
 #define TELL_S 10
 #define LOOK_NS 2000000
 
@@ -72,7 +74,7 @@ bool workers_run(const struct workers *workers)
 
     fflush(NULL);
     for (unsigned i = 0; i < workers->count && started; i++) {
-        processes[i] = fork();
+        processes[i] = fork_child();
         if (processes[i] == 0) {
             workers->work(workers->arg, i);
             _exit(0);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "crashtest/wait.h"
 #include "crashtest/workloads/sweep.h"
 
 #define BUGS_MAX 512
@@ -106,7 +107,7 @@ static bool try_all(struct bug *bugs, size_t count, const struct strategy *strat
 
     fflush(NULL);
     for (size_t i = 0; i < count; i++) {
-        pid_t process = fork();
+        pid_t process = fork_child();
 
         if (process == 0)
             try_bug(&bugs[i], strategy);
