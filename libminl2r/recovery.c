@@ -130,6 +130,12 @@ static void flush_noted_word(const struct minl2r_pool *pool, uint32_t lane,
         pm_flush(phase, pool_at(pool, offset), sizeof(uint64_t));
 }
 
+/* I6: who formatted the pool may have been killed before this was durable. */
+static void flush_magic(const struct minl2r_pool *pool, struct pm_phase *phase)
+{
+    pm_flush(phase, pool->pm.base, sizeof(pool_super(pool)->magic));
+}
+
 static bool any_is_live(const struct minl2r_pool *pool, const struct log_live *live)
 {
     for (uint32_t i = 0; i < pool->geo.lane_count; i++)
@@ -155,9 +161,11 @@ static int undo_lanes(struct minl2r_pool *pool, const struct log_live *live,
 
 static int settle_lanes(struct minl2r_pool *pool, struct pm_phase *phase)
 {
+    flush_magic(pool, phase);
     for (uint32_t i = 0; i < pool->geo.lane_count; i++)
         lane_store_settled(pool, &pool->lanes[i], pool->lanes[i].settled + PM_LAG_MAX,
                            phase);
+    /* I6: the pool, then what is told of it. */
     return pm_fence(
         phase); /* I4: generations that may have been tried, then new ones */
 }

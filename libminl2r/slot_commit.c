@@ -251,6 +251,17 @@ static void finish_slot(const struct slot_recovery *r, uint64_t slot,
         pm_flush(r->phase, pool_at(r->pool, slot), sizeof(value));
 }
 
+/* I6: stored once more, though they are there. A killed process may have streamed them
+ * without a fence: no flush covers that. */
+static void put_bytes(const struct slot_recovery *r, const struct pm_record *record,
+                      const uint8_t *bytes)
+{
+    const void *target = pool_at(r->pool, record->target);
+
+    pm_store(r->phase, target, bytes, record->length);
+    pm_flush(r->phase, target, record->length);
+}
+
 static void finish_record(void *arg, const struct pm_record *record,
                           const void *payload)
 {
@@ -259,13 +270,12 @@ static void finish_record(void *arg, const struct pm_record *record,
     if (record->type == PM_SLOT)
         finish_slot(r, record->target, payload);
     else
-        pm_flush(r->phase, pool_at(r->pool, record->target), record->length);
+        put_bytes(r, record, new_bytes(record, payload));
 }
 
 static void undo_record(void *arg, const struct pm_record *record, const void *payload)
 {
     const struct slot_recovery *r = arg;
-    const void *target = pool_at(r->pool, record->target);
     const struct pm_swap *swap = payload;
 
     r->done->records++;
@@ -275,8 +285,7 @@ static void undo_record(void *arg, const struct pm_record *record, const void *p
         put_slot(r, record->target, swap->old_block, swap->new_block);
         return;
     }
-    pm_store(r->phase, target, payload, record->length);
-    pm_flush(r->phase, target, record->length);
+    put_bytes(r, record, payload);
 }
 
 void slot_commit_recover(struct minl2r_pool *pool, uint32_t lane,

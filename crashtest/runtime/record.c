@@ -219,6 +219,7 @@ struct store {
     bool joined, unseen;
 };
 
+/* Also one that leaves what is there: over a stream that nobody fenced it counts. */
 static void add_piece(const struct store *store, uint64_t at, uint8_t size,
                       enum trace_kind kind)
 {
@@ -226,8 +227,6 @@ static void add_piece(const struct store *store, uint64_t at, uint8_t size,
     uint64_t before = trace_load_piece(shadow, size);
     uint64_t after = trace_load_piece(recorder.base + at, size);
 
-    if (before == after && kind == TRACE_STORE)
-        return; /* without effect in the cache, whatever was stored before */
     struct trace_event *event = add(kind, store->frames);
 
     event->at = at;

@@ -24,6 +24,7 @@ static struct {
     uint8_t held[HELD_BACK_MAX];
 
     uintptr_t lost_start, lost_end; /* lines whose flush does not come */
+    struct door_left_out left_out;
 } door;
 
 void door_on_pause(door_pause_fn *call, void *arg)
@@ -43,6 +44,11 @@ void door_break(struct door_fault fault)
 struct door_count door_counted(void)
 {
     return door.count;
+}
+
+struct door_left_out door_left_out(void)
+{
+    return door.left_out;
 }
 
 static bool has_fault(enum door_fault_kind kind, uint64_t nth)
@@ -179,6 +185,15 @@ static void flush_lines(struct pm_phase *phase, uintptr_t line, uintptr_t end)
             __real_pm_flush(phase, (const void *)line, 1);
 }
 
+static void leave_out(const struct pm_phase *phase, uintptr_t line, uintptr_t end)
+{
+    uintptr_t base = (uintptr_t)phase->pm->base;
+
+    record_settle();
+    door.left_out = (struct door_left_out){line - base, end - base,
+                                           recorder.trace ? recorder.trace->count : 0};
+}
+
 /* Of a flush that is left out the library believes that it was done. */
 void __wrap_pm_flush(struct pm_phase *phase, const void *ptr, size_t size)
 {
@@ -195,8 +210,10 @@ void __wrap_pm_flush(struct pm_phase *phase, const void *ptr, size_t size)
         __real_pm_flush(phase, ptr, size);
         return;
     }
-    if (has_fault(DOOR_LOSE_FLUSH, nth))
+    if (has_fault(DOOR_LOSE_FLUSH, nth)) {
+        leave_out(phase, line, end);
         line = end;
+    }
     if (has_fault(DOOR_LOSE_FIRST_LINE, nth))
         line += PM_LINE;
     flush_lines(phase, line, has_fault(DOOR_LOSE_LAST_LINE, nth) ? end - PM_LINE : end);

@@ -6,6 +6,7 @@
 #ifndef CRASHTEST_DOOR_H
 #define CRASHTEST_DOOR_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Called before each fence that has something to wait for, and by library_pause(). */
@@ -41,5 +42,13 @@ struct door_count {
     uint64_t fences, flushes, streams, stores;
 };
 struct door_count door_counted(void);
+
+/* What DOOR_LOSE_FLUSH has left out last: lines, as offsets in PM, and how many events
+ * the trace had by then. */
+struct door_left_out {
+    uint64_t start, end;
+    size_t event;
+};
+struct door_left_out door_left_out(void);
 
 #endif

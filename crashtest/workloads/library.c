@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "crashtest/runtime/record.h"
+#include "crashtest/workloads/flush.h"
 #include "crashtest/workloads/library_judge.h"
 #include "crashtest/workloads/library_mutants.h"
 #include "crashtest/workloads/library_run.h"
@@ -377,6 +378,10 @@ static bool check_plan(const struct plan *plan, char *error)
                  plan->setting);
         return false;
     }
+    if (plan->random > 0) {
+        snprintf(error, WORKLOAD_ERROR_SIZE, "library has no random sequences");
+        return false;
+    }
     if (plan->length <= STEPS_MAX && plan->lanes <= STEPS_MAX)
         return true;
     snprintf(error, WORKLOAD_ERROR_SIZE, "at most %d operations in a row or at once",
@@ -458,7 +463,7 @@ static enum suite_result kill_chosen(size_t index, struct suite *suite, char *er
     return result;
 }
 
-/* ---- Every fence and stream is needed -------------------------------------------- */
+/* ---- Every fence, stream and flush is needed ------------------------------------- */
 
 /* What is left out, and why that is no bug. */
 struct exception {
@@ -476,8 +481,13 @@ static const struct exception exceptions[] = {
     {"abort_writes", {DOOR_LOSE_FENCE, 0}},
     {"abort_all_kinds", {DOOR_LOSE_STREAM, 0}},
     {"alloc_nothing_left", {DOOR_LOSE_FENCE, 0}},
+    {"alloc_nothing_left", {DOOR_LOSE_FLUSH, 0}},
+    {"alloc_and_free_own", {DOOR_LOSE_FLUSH, 2}},
     /* Nothing refers to a block that is freed. */
     {"free_block_of_slot", {DOOR_LOSE_STREAM, 2}},
+    /* Nor to one that was swapped away: what was stored there has moved along. */
+    {"fresh_amid_changes", {DOOR_LOSE_FLUSH, 1}},
+    {"snapshot_in_swapped_block", {DOOR_LOSE_FLUSH, 2}},
     /* The first snapshot has the same bytes, as they were before. */
     {"snapshots_same", {DOOR_LOSE_FENCE, 1}},
     {"snapshots_same", {DOOR_LOSE_STREAM, 1}},
@@ -520,18 +530,23 @@ static bool is_wrong(const struct script *script)
     return verdict.kind != VERDICT_RIGHT;
 }
 
-/* Alone, or before a transaction that has no bug. */
-static bool is_found(const struct operation *operation, struct door_fault fault)
+/* Where slot commits stay live, one that logs, and so settles them. */
+static const char *next_of(const struct setting *setting)
 {
-    struct script script = {
-        .setting = library_settings,
-        .step_count = 1,
-        .steps = {operation, library_find_operation("write_beside_open")},
-        .fault = fault};
+    return setting->has_own_lanes ? "snapshot" : "write_beside_open";
+}
 
+/* Alone, or before a transaction that has no bug. */
+static bool is_found(const struct script *whole, struct door_fault fault)
+{
+    struct script script = *whole;
+
+    script.fault = fault;
     if (is_wrong(&script))
         return true;
-    script.step_count = 2;
+    if (script.step_count == STEPS_MAX || script.setting->no_pool != IS_POOL)
+        return false;
+    script.steps[script.step_count++] = library_find_operation(next_of(script.setting));
     return is_wrong(&script);
 }
 
@@ -543,41 +558,111 @@ static bool aborts(const struct operation *operation)
            (suffix && strcmp(suffix, "_abort") == 0);
 }
 
-static bool are_found(const struct operation *operation, enum door_fault_kind kind,
+/* No bug, by name? */
+static bool is_sound(const struct script *script, struct door_fault fault, bool is_last)
+{
+    const struct operation *operation = script->steps[script->first_step];
+
+    /* An abort that is not settled is undone again, to the same. */
+    return is_harmless(operation, fault) ||
+           (fault.kind != DOOR_LOSE_FLUSH && is_last && aborts(operation));
+}
+
+/* By the model a flush without effect needs no exploring. */
+static bool has_no_effect(const struct script *whole, struct door_fault fault)
+{
+    struct script script = *whole;
+
+    script.fault = fault;
+    if (fault.kind != DOOR_LOSE_FLUSH || record(&script, script.steps[0]->name))
+        return false;
+    const struct door_left_out left_out = door_left_out();
+
+    return !flush_is_missed(bench.session.trace, &left_out);
+}
+
+static void name_call(struct door_fault fault, char *error)
+{
+    const struct door_left_out left_out = door_left_out();
+    int length = snprintf(error, WORKLOAD_ERROR_SIZE, "%s number %llu",
+                          fault.kind == DOOR_LOSE_FENCE    ? "fence"
+                          : fault.kind == DOOR_LOSE_STREAM ? "stream"
+                                                           : "flush",
+                          (unsigned long long)fault.nth);
+
+    if (fault.kind == DOOR_LOSE_FLUSH)
+        snprintf(error + length, WORKLOAD_ERROR_SIZE - (size_t)length,
+                 " (of what is from 0x%llx to 0x%llx)",
+                 (unsigned long long)left_out.start, (unsigned long long)left_out.end);
+}
+
+/* All that are missed, and no others. */
+static bool are_found(const struct script *script, enum door_fault_kind kind,
                       uint64_t count, char *error)
 {
     for (uint64_t nth = 0; nth < count; nth++) {
         const struct door_fault fault = {kind, nth};
 
-        /* An abort that is not settled is undone again, to the same. */
-        bool settles_abort = nth + 1 == count && aborts(operation);
-
-        if (is_found(operation, fault) !=
-            (settles_abort || is_harmless(operation, fault)))
+        if (has_no_effect(script, fault) ||
+            is_found(script, fault) != is_sound(script, fault, nth + 1 == count))
             continue;
-        snprintf(error, WORKLOAD_ERROR_SIZE, "%s number %llu",
-                 kind == DOOR_LOSE_FENCE ? "fence" : "stream", (unsigned long long)nth);
+        name_call(fault, error);
         return false;
     }
     return true;
 }
 
 /* Failed, if all are found. */
-static enum suite_result kill_calls(const struct operation *operation, char *error)
+static enum suite_result kill_calls(const struct script *script, bool flushes_only,
+                                    char *error)
 {
-    const struct script script = {
-        .setting = library_settings, .step_count = 1, .steps = {operation}};
-
-    if (is_wrong(&script)) {
+    if (is_wrong(script)) {
         snprintf(error, WORKLOAD_ERROR_SIZE, "it is wrong without any bug");
         return SUITE_PASSED;
     }
     struct door_count calls = library_last_run.calls;
+    bool found =
+        flushes_only || (are_found(script, DOOR_LOSE_FENCE, calls.fences, error) &&
+                         are_found(script, DOOR_LOSE_STREAM, calls.streams, error));
 
-    return are_found(operation, DOOR_LOSE_FENCE, calls.fences, error) &&
-                   are_found(operation, DOOR_LOSE_STREAM, calls.streams, error)
+    return found && are_found(script, DOOR_LOSE_FLUSH, calls.flushes, error)
                ? SUITE_FAILED
                : SUITE_PASSED;
+}
+
+/* Flushes that no operation has which runs alone on a pool: of their last step. */
+static const char *const flushing[] = {
+    "garbage.format",
+    "zeros.format",
+    "no-root.create_root",
+    "own-lanes.block_and_words+snapshot",
+    "own-lanes.block_and_words+fresh_word_of_words",
+    "own-lanes.block_and_words+store_word_of_words",
+    "own-lanes.words+words",
+    "own-lanes.many_words+word_of_many",
+    "slots-and-bytes.words+word_of_words",
+    "slots-and-bytes.block_and_words",
+    "slots-and-bytes.holes_and_words",
+    "swap-never.block_whole",
+};
+#define FLUSHING_COUNT (sizeof(flushing) / sizeof(*flushing))
+
+static enum suite_result kill_flushes(const char *name, char *error)
+{
+    struct script script;
+
+    if (!script_parse(&script, name))
+        return cannot_run(error, name, "there is no such script");
+    script.first_step = script.step_count - 1;
+    return kill_calls(&script, true, error);
+}
+
+static enum suite_result kill_calls_of(const struct operation *operation, char *error)
+{
+    const struct script script = {
+        .setting = library_settings, .step_count = 1, .steps = {operation}};
+
+    return kill_calls(&script, false, error);
 }
 
 static size_t count_chosen(void)
@@ -589,21 +674,31 @@ static size_t count_chosen(void)
     return count;
 }
 
-/* First those of library_mutants.c, then the calls of each operation. */
+static struct mutant describe_calls(size_t number)
+{
+    if (number < library_operation_count)
+        return (struct mutant){library_operations[number].name, "F1, N1-N6",
+                               "a fence, stream or flush of this operation is left out",
+                               NULL};
+    return (struct mutant){flushing[number - library_operation_count], "F1",
+                           "a flush of the last operation is left out", NULL};
+}
+
+/* First those of library_mutants.c, then the calls of each operation, then flushes of
+ * some others. */
 static const struct mutant *find_mutant(size_t index)
 {
-    static struct mutant calls[OPERATIONS_MAX_COUNT];
+    static struct mutant calls[OPERATIONS_MAX_COUNT + FLUSHING_COUNT];
     size_t chosen = count_chosen();
 
     if (index < chosen)
         return library_mutant(index);
     size_t number = index - chosen;
 
-    if (number >= library_operation_count || number >= OPERATIONS_MAX_COUNT)
+    if (library_operation_count > OPERATIONS_MAX_COUNT ||
+        number >= library_operation_count + FLUSHING_COUNT)
         return NULL;
-    calls[number] =
-        (struct mutant){library_operations[number].name, "F1, N1-N6",
-                        "a fence or a stream of this operation is left out", NULL};
+    calls[number] = describe_calls(number);
     return &calls[number];
 }
 
@@ -612,8 +707,12 @@ static enum suite_result kill(size_t index, struct suite *suite, char *error)
     size_t chosen = count_chosen();
 
     bench.judge.thorough = THOROUGH;
-    return index < chosen ? kill_chosen(index, suite, error)
-                          : kill_calls(&library_operations[index - chosen], error);
+    if (index < chosen)
+        return kill_chosen(index, suite, error);
+    index -= chosen;
+    return index < library_operation_count
+               ? kill_calls_of(&library_operations[index], error)
+               : kill_flushes(flushing[index - library_operation_count], error);
 }
 
 const struct workload library_workload = {

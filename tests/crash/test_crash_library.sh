@@ -38,7 +38,9 @@ one)
     if [ "$long" = ON ]; then
         explore --length 1 --nested 8
     else
-        explore --length 1 --nested 1 --setting small-log
+        for setting in small-log slots-and-bytes garbage; do
+            explore --length 1 --nested 1 --setting $setting
+        done
     fi
     ;;
 rows)
