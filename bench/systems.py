@@ -192,7 +192,8 @@ def describe_machine():
         cpu = next((line.split(":", 1)[1].strip() for line in cpuinfo
                     if line.startswith("model name")), "unknown")
     system = os.uname()
-    return (f"CPU: {cpu}\nCores: {os.cpu_count()}\n"
+    command = " ".join([os.path.basename(sys.argv[0]).removeprefix("bench-"), *sys.argv[1:]])
+    return (f"Command: ./dev bench {command}\nCPU: {cpu}\nCores: {os.cpu_count()}\n"
             f"Kernel: {system.sysname} {system.release}")
 
 

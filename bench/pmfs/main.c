@@ -97,8 +97,8 @@ static const struct bar bars[] = {
     {"append", 4096, COL_FENCES, 3, NULL},
     {"append in a block", 64, COL_FENCES, 2, NULL},
     {"create", 0, COL_FENCES, 3, NULL},
-    {"unlink", 0, COL_FENCES, 2, NULL},
-    {"rename", 0, COL_FENCES, 2, NULL},
+    {"unlink", 0, COL_FENCES, 3, NULL},
+    {"rename", 0, COL_FENCES, 3, NULL},
     {"chmod", 0, COL_FENCES, 1, NULL},
 };
 
