@@ -165,9 +165,11 @@ static int settle_lanes(struct minl2r_pool *pool, struct pm_phase *phase)
     for (uint32_t i = 0; i < pool->geo.lane_count; i++)
         lane_store_settled(pool, &pool->lanes[i], pool->lanes[i].settled + PM_LAG_MAX,
                            phase);
-    /* I6: the pool, then what is told of it. */
-    return pm_fence(
-        phase); /* I4: generations that may have been tried, then new ones */
+    /*
+     * I4: generations that may have been tried, then new ones.
+     * I6: the pool, then what is told of it.
+     */
+    return pm_fence(phase);
 }
 
 static uint64_t now_ns(void)
