@@ -15,7 +15,7 @@ static bool set_threshold_size(const char *text)
     if (*text < '0' || *text > '9')
         return tool_bad_value("pointer-threshold", text,
                               "half, auto, always, never or a size like 4096");
-    return tool_parse_u32("pointer-threshold", text, &options.pointer_threshold);
+    return tool_parse_u32_size("pointer-threshold", text, &options.pointer_threshold);
 }
 
 static bool set_threshold(const char *text)
@@ -54,15 +54,15 @@ static bool set(int option, const char *value)
         layout = value;
         return true;
     case 'b':
-        return tool_parse_u32("block-size", value, &options.block_size);
+        return tool_parse_u32_size("block-size", value, &options.block_size);
     case 'n':
-        return tool_parse_u32("lanes", value, &options.lanes);
+        return tool_parse_count("lanes", value, &options.lanes);
     case 'g':
-        return tool_parse_u32("log-size", value, &options.log_size);
+        return tool_parse_u32_size("log-size", value, &options.log_size);
     case 'p':
         return set_threshold(value);
     case 'k':
-        return tool_parse_u32("spare-blocks", value, &options.spare_blocks);
+        return tool_parse_count("spare-blocks", value, &options.spare_blocks);
     case 'm':
         return set_mode(value);
     default:

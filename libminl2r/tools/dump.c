@@ -209,7 +209,7 @@ static int add_lane(cJSON *lanes, struct minl2r_pool *pool, uint32_t index)
     struct log_live live;
     int result = log_validate(pool, index, &live);
 
-    tool_add_u64(object, "lane", index);
+    tool_add_lane(object, pool, index);
     tool_add_u64(object, "settled", pm_load64(&pool_lane(pool, index)->settled));
     tool_add_u64(object, "word", pm_load64(&pool_lane(pool, index)->word));
     tool_add_u64(object, "log_offset", pool_log_offset(pool, index));

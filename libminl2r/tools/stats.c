@@ -73,7 +73,7 @@ static void add_generations(cJSON *out, const struct minl2r_pool *pool)
         cJSON *lane = cJSON_CreateObject();
         uint64_t settled = pm_load64(&pool_lane(pool, i)->settled);
 
-        tool_add_u64(lane, "lane", i);
+        tool_add_lane(lane, pool, i);
         tool_add_u64(lane, "generations", settled);
         cJSON_AddItemToArray(lanes, lane);
         sum += settled;

@@ -31,7 +31,9 @@ static int suffix_shift(const char *suffix)
     return found && suffix[1] == '\0' ? 10 * (int)(found - suffixes + 1) : -1;
 }
 
-bool tool_parse_size(const char *option, const char *text, uint64_t *value)
+#define A_SIZE "a size like 4096, 64M or 0x1000"
+
+static bool parse_number(const char *text, uint64_t *value)
 {
     bool hexadecimal = strncmp(text, "0x", 2) == 0;
     char *end;
@@ -42,21 +44,37 @@ bool tool_parse_size(const char *option, const char *text, uint64_t *value)
 
     if (errno != 0 || end == text || *text == '-' || shift < 0 ||
         number > UINT64_MAX >> shift)
-        return tool_bad_value(option, text, "a size like 4096, 64M or 0x1000");
+        return false;
     *value = number << shift;
     return true;
 }
 
-bool tool_parse_u32(const char *option, const char *text, uint32_t *value)
+bool tool_parse_size(const char *option, const char *text, uint64_t *value)
+{
+    return parse_number(text, value) || tool_bad_value(option, text, A_SIZE);
+}
+
+static bool parse_u32(const char *option, const char *text, const char *expected,
+                      uint32_t *value)
 {
     uint64_t number;
 
-    if (!tool_parse_size(option, text, &number))
-        return false;
+    if (!parse_number(text, &number))
+        return tool_bad_value(option, text, expected);
     if (number == 0 || number > UINT32_MAX)
         return tool_bad_value(option, text, "a number from 1 on, below 4G");
     *value = (uint32_t)number;
     return true;
+}
+
+bool tool_parse_u32_size(const char *option, const char *text, uint32_t *value)
+{
+    return parse_u32(option, text, A_SIZE, value);
+}
+
+bool tool_parse_count(const char *option, const char *text, uint32_t *value)
+{
+    return parse_u32(option, text, "a count like 32", value);
 }
 
 bool tool_parse_medium(const char *text, enum minl2r_medium *medium)
@@ -198,6 +216,13 @@ void tool_print(const cJSON *out, bool json)
         print_tree(out, 0, false);
 }
 
+void tool_add_lane(cJSON *lane, const struct minl2r_pool *pool, uint32_t index)
+{
+    tool_add_u64(lane, "lane", index);
+    if (index == pool->geo.lane_count - 1)
+        cJSON_AddTrueToObject(lane, "kept_for_commits");
+}
+
 /* ---- Pools to look at ------------------------------------------------------------ */
 
 int view_map(struct view *view, const char *path)
@@ -252,6 +277,7 @@ void tool_add_info(cJSON *out, struct minl2r_pool *pool)
     tool_add_u64(out, "pool_size", info.pool_size);
     tool_add_u64(out, "block_size", info.block_size);
     tool_add_u64(out, "lanes", info.lanes);
+    tool_add_u64(out, "lanes_kept_for_commits", pool->geo.lane_count - info.lanes);
     tool_add_u64(out, "log_size", info.log_size);
     add_threshold(out, &info);
     tool_add_u64(out, "blocks", info.blocks);

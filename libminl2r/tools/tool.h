@@ -44,7 +44,8 @@ extern char tool_name[32];
 /* A number, decimal or 0x..., with an optional suffix K, M, G or T (powers of 1024). */
 bool tool_parse_size(const char *option, const char *text, uint64_t *value);
 /* The same, and not 0, which would mean the default. */
-bool tool_parse_u32(const char *option, const char *text, uint32_t *value);
+bool tool_parse_u32_size(const char *option, const char *text, uint32_t *value);
+bool tool_parse_count(const char *option, const char *text, uint32_t *value);
 bool tool_parse_medium(const char *text, enum minl2r_medium *medium);
 
 /* Says what is wrong with the value of `option`, and returns false. */
@@ -75,5 +76,8 @@ void view_close(struct view *view);
 
 /* The fields of minl2r_info, but for what recovery did. */
 void tool_add_info(cJSON *out, struct minl2r_pool *pool);
+
+/* Which of the pool's lanes it is, and whether it is the one of lane.h that is kept. */
+void tool_add_lane(cJSON *lane, const struct minl2r_pool *pool, uint32_t index);
 
 #endif

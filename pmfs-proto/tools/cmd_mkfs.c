@@ -70,11 +70,14 @@ static bool refuse(const char *name, const char *value, const char *expected)
 }
 
 /* Not 0, which would mean the default. */
-static bool parse_size32(const char *name, const char *text, uint32_t *size)
+static bool parse_u32(const char *name, const char *text, const char *expected,
+                      uint32_t *size)
 {
     uint64_t wide;
 
-    if (!parse_size(text, &wide) || wide == 0 || wide > UINT32_MAX)
+    if (!parse_size(text, &wide))
+        return refuse(name, text, expected);
+    if (wide == 0 || wide > UINT32_MAX)
         return refuse(name, text, "a number from 1 on, below 4G");
     *size = (uint32_t)wide;
     return true;
@@ -84,9 +87,11 @@ static bool parse_option(struct request *request, int option, const char *value)
 {
     switch (option) {
     case 'b':
-        return parse_size32("--block-size", value, &request->options.pool.block_size);
+        return parse_u32("--block-size", value, "a size like 4K",
+                         &request->options.pool.block_size);
     case 'l':
-        return parse_size32("--lanes", value, &request->options.pool.lanes);
+        return parse_u32("--lanes", value, "a count like 32",
+                         &request->options.pool.lanes);
     case 'r':
         return medium_parse(value, &request->options.pool.require) ||
                refuse("--require", value, "emulated, file, dax or eadr");

@@ -89,6 +89,10 @@ expect 2 create --size "" "$dir/new"
 expect 2 create --size 4M --lanes 5000000000 "$dir/new"
 expect 2 create --size 4M --lanes 0 "$dir/new"
 says '^minl2r create: --lanes: "0" is not'
+expect 2 create --size 4M --lanes x "$dir/new"
+says '^minl2r create: --lanes: "x" is not a count like 32$'
+expect 2 create --size 4M --log-size x "$dir/new"
+says '^minl2r create: --log-size: "x" is not a size'
 expect 2 create "$dir/new"
 says "^minl2r create: $dir/new: --size is missing"
 expect 3 create --size 0 "$dir/new"
@@ -105,6 +109,7 @@ expect 0 create --size 0x800000 --block-size 1K --lanes 5 --log-size 8K --layout
 json 8388608 pool_size
 json 1024 block_size
 json 5 lanes
+json 1 lanes_kept_for_commits
 json 8192 log_size
 json other layout
 json 1 pointer_threshold
@@ -248,6 +253,18 @@ expect 0 dump --offset 8K --length 16 "$pool"
 says "^bytes: none$"
 expect 0 dump --offset 0 --length 100M --json "$pool"
 json "hello..........." bytes 0 text
+
+it "the lane that is kept for commits comes last, and is no one of those that were asked for"
+rm "$pool"
+expect 0 create --size 4M --lanes 2 "$pool"
+says "^lanes: 2$"
+says "^lanes_kept_for_commits: 1$"
+for command in dump stats; do
+    expect 0 $command "$pool"
+    says "^  lane 1, [sg]"
+    says "^  lane 2, kept_for_commits yes, "
+    ! grep -q "^  lane 3" "$out" || fail "$command: lane 3"
+done
 
 it "stats adds up"
 expect 0 stats --json "$pool"
