@@ -5,10 +5,8 @@
  * checksums.
  */
 #define pm_map pm_map_hardware
-#define pm_hash pm_hash_plainly
 #include "libminl2r/pm_libpmem.c"
 #undef pm_map
-#undef pm_hash
 
 #include "include/crashtest.h"
 
@@ -25,6 +23,9 @@ int pm_map(struct pm *pm, int fd, uint64_t size, bool writable_wanted)
     pm_adopt(pm, base, size, MINL2R_DAX);
     return 0;
 }
+
+/* pm_hash() of the hardware's door, compiled without hooks. */
+uint64_t pm_hash_plainly(const void *data, size_t size, uint64_t seed);
 
 uint64_t pm_hash(const void *data, size_t size, uint64_t seed)
 {

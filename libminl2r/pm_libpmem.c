@@ -19,9 +19,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #ifdef __x86_64__
 #include <cpuid.h>
 #include <immintrin.h>
@@ -569,9 +566,4 @@ int pm_fence(struct pm_phase *phase)
     if (phase->pm->medium != MINL2R_EADR)
         pm_count(&phase->stats->fences, 1);
     return 0;
-}
-
-uint64_t pm_hash(const void *data, size_t size, uint64_t seed)
-{
-    return XXH3_64bits(data, size) ^ seed; /* XXH3 itself is slow to seed */
 }

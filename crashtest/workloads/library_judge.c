@@ -30,7 +30,7 @@ struct trial {
     struct verdict *verdict;
     const char *step; /* being done */
     uint32_t shown;   /* the set of operations that recovery showed */
-    struct minl2r_pool pool;
+    struct minl2r_pool *pool;
 };
 
 typedef uint64_t __attribute__((may_alias)) any_u64;
@@ -190,9 +190,9 @@ static struct expectation expected(const struct library_judge *judge,
 /* 0: attached. 1: there may be no pool, and there is none. */
 static int attach(struct trial *t)
 {
-    t->pool = (struct minl2r_pool){.tx_lock = PTHREAD_MUTEX_INITIALIZER,
-                                   .root_lock = PTHREAD_MUTEX_INITIALIZER};
-    if (pool_attach(&t->pool, &t->judge->pm, NULL) == 0)
+    *t->pool = (struct minl2r_pool){.tx_lock = PTHREAD_MUTEX_INITIALIZER,
+                                    .root_lock = PTHREAD_MUTEX_INITIALIZER};
+    if (pool_attach(t->pool, &t->judge->pm, NULL) == 0)
         return 0;
     if (t->expected.may_be_no_pool)
         return 1;
@@ -213,7 +213,7 @@ static bool has_batch_above(const struct pm_batch *batch, uint64_t settled)
 
 static int check_generations(struct trial *t)
 {
-    const struct minl2r_pool *pool = &t->pool;
+    const struct minl2r_pool *pool = t->pool;
 
     t->step = "generations";
     if (t->run->script->setting->no_pool != IS_POOL)
@@ -236,18 +236,18 @@ static int check_reservations(struct trial *t)
     uint64_t zeros = 0;
 
     t->step = "reservations";
-    for (uint64_t i = 0; i < t->pool.geo.block_count; i += 64)
-        zeros += (uint64_t)__builtin_popcountll(~*pool_bitmap_word(&t->pool, i));
-    if (alloc_free_blocks(&t->pool) == zeros)
+    for (uint64_t i = 0; i < t->pool->geo.block_count; i += 64)
+        zeros += (uint64_t)__builtin_popcountll(~*pool_bitmap_word(t->pool, i));
+    if (alloc_free_blocks(t->pool) == zeros)
         return 0;
     return crashtest_fail("%llu blocks can be reserved, but %llu are free",
-                          (unsigned long long)alloc_free_blocks(&t->pool),
+                          (unsigned long long)alloc_free_blocks(t->pool),
                           (unsigned long long)zeros);
 }
 
 static int recover_attached(struct trial *t)
 {
-    if (recovery_run(&t->pool) < 0)
+    if (recovery_run(t->pool) < 0)
         return crashtest_fail("%s", minl2r_errormsg());
     record_settle();
     trace_add(t->recovery, TRACE_END)->at = RECOVERY;
@@ -269,7 +269,7 @@ static int recover(void *arg)
     if (result != 0)
         return result < 0 ? result : 0;
     result = recover_attached(t);
-    pool_detach(&t->pool);
+    pool_detach(t->pool);
     return result;
 }
 
@@ -290,9 +290,9 @@ static int check(void *arg)
 
     if (result != 0)
         return result < 0 ? result : 0;
-    if (check_pool(&t->pool, found_problem, problem) < 0)
+    if (check_pool(t->pool, found_problem, problem) < 0)
         result = crashtest_fail("%s", problem[0] ? problem : minl2r_errormsg());
-    pool_detach(&t->pool);
+    pool_detach(t->pool);
     return result;
 }
 
@@ -305,7 +305,7 @@ static int use(struct trial *t)
         setting->no_pool != IS_POOL)
         return 0;
     t->step = "use";
-    int line = library_use(&t->pool);
+    int line = library_use(t->pool);
 
     if (line != 0)
         return crashtest_fail("line %d of it: %s", line, minl2r_errormsg());
@@ -314,9 +314,9 @@ static int use(struct trial *t)
 
 static int recover_twice_attached(struct trial *t)
 {
-    if (recovery_run(&t->pool) < 0)
+    if (recovery_run(t->pool) < 0)
         return crashtest_fail("%s", minl2r_errormsg());
-    if (t->pool.recovery.lanes > 0)
+    if (t->pool->recovery.lanes > 0)
         return crashtest_fail("it undoes again");
     uint64_t differs = find_difference(t, t->shown);
 
@@ -336,8 +336,8 @@ static int recover_twice(void *arg)
     if (result != 0)
         return result < 0 ? result : 0;
     result = recover_twice_attached(t);
-    tx_free_all(&t->pool);
-    pool_detach(&t->pool);
+    tx_free_all(t->pool);
+    pool_detach(t->pool);
     return result;
 }
 
@@ -351,16 +351,16 @@ static int do_again(void *arg)
 
     if (result != 0)
         return result < 0 ? result : 0;
-    result = recovery_run(&t->pool);
+    result = recovery_run(t->pool);
     record_settle();
     trace_add(t->recovery, TRACE_END)->at = RECOVERY;
     trace_add(t->recovery, TRACE_BEGIN)->at = TRANSACTION;
     if (result == 0)
-        result = library_do_again(&t->pool);
+        result = library_do_again(t->pool);
     record_settle();
     trace_add(t->recovery, TRACE_END)->at = TRANSACTION;
-    tx_free_all(&t->pool);
-    pool_detach(&t->pool);
+    tx_free_all(t->pool);
+    pool_detach(t->pool);
     return result == 0 ? 0 : crashtest_fail("%s", minl2r_errormsg());
 }
 
@@ -466,13 +466,15 @@ void library_judge_init(struct library_judge *judge, const struct subject *subje
 void library_judge(void *arg, const struct crash *crash, struct trace *recovery,
                    struct verdict *verdict)
 {
+    static struct minl2r_pool pool; /* is large, and cleared when it is attached */
     struct library_judge *judge = arg;
     struct trial trial = {.judge = judge,
                           .run = &library_last_run,
                           .crash = crash,
                           .expected = expected(judge, &library_last_run, crash),
                           .recovery = recovery,
-                          .verdict = verdict};
+                          .verdict = verdict,
+                          .pool = &pool};
 
     *verdict = (struct verdict){0};
     if (is_thorough(judge, crash) && judge->after)
