@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,14 +93,6 @@ int bench_rounds(const struct bench_subject *subjects, size_t count, size_t roun
         }
     }
     return 0;
-}
-
-void bench_say_wrong(char **argv, int option)
-{
-    if (option == -1)
-        fprintf(stderr, "%s: one argument too many: %s\n", argv[0], argv[optind]);
-    else if (option != '?')
-        fprintf(stderr, "%s: not understood: %s\n", argv[0], optarg);
 }
 
 static int compare(const void *a, const void *b)

@@ -40,12 +40,6 @@ int bench_rounds(const struct bench_subject *subjects, size_t count, size_t roun
  */
 void bench_print_machine(void);
 
-/*
- * Says on standard error what getopt_long() has not said: which option's value, `optarg`,
- * is not understood; or, if that answered -1, which argument is one too many.
- */
-void bench_say_wrong(char **argv, int option);
-
 struct bench_spread {
     double median, min, max;
 };

@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results: a list of dictionaries. Printed as a table or as Markdown, kept as JSON."""
-
-import json
-
-
-class NoResults(Exception):
-    """A file holds none; the text says which."""
-
+"""Results, a list of dictionaries, printed as a table or as Markdown."""
 
 def _show(value, decimals):
     if value is None:
@@ -36,20 +29,6 @@ def size_of(text):
     units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
     unit = units.get(text[-1:].lower())
     return int(text[:-1]) * unit if unit else int(text)
-
-
-def write_json(rows, path):
-    """One row a line."""
-    with open(path, "w") as file:
-        file.write("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
-
-
-def read_json(path):
-    with open(path) as file:
-        try:
-            return json.load(file)
-        except ValueError as error:
-            raise NoResults(f"{path}: these are no results: {error}") from error
 
 
 def print_bars(bars, markdown=False):

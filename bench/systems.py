@@ -5,7 +5,6 @@ pmfs lies in a file on tmpfs, which stands in for persistent memory; ext4 and xf
 loop device over a file on the same tmpfs. Everything is mounted in a mount namespace of this
 process and dies with it, however it dies."""
 
-import argparse
 import contextlib
 import ctypes
 import os
@@ -16,7 +15,7 @@ import sys
 import tempfile
 import time
 
-import results
+import command
 
 NAMES = ["pmfs-preload", "pmfs-mount", "ext4-journal", "ext4-ordered", "xfs", "tmpfs"]
 
@@ -30,10 +29,6 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNS, _MS_REC, _MS_PRIVATE, _PR_SET_PDEATHSIG = 0x20000, 0x4000, 1 << 18, 1
 
 
-class Failure(Exception):
-    """Something that a benchmark needs does not work; the text says what."""
-
-
 def die_with_parent():
     """For preexec_fn."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -44,7 +39,7 @@ def run(command, **options):
     result = subprocess.run(command, text=True, capture_output=True,
                             preexec_fn=die_with_parent, **options)
     if result.returncode != 0:
-        raise Failure(f"{' '.join(command)}: exit status {result.returncode}\n"
+        raise command.Failure(f"{' '.join(command)}: exit status {result.returncode}\n"
                       f"{result.stdout}{result.stderr}")
     return result.stdout
 
@@ -66,8 +61,6 @@ class Systems:
         self.cleanup = contextlib.ExitStack()
 
     def __enter__(self):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _end)
         self.root = os.geteuid() == 0
         if self.root:
             _enter_mount_namespace()
@@ -104,7 +97,7 @@ class Systems:
             try:
                 if why_not is None:
                     ready.append(self._set_up(name))
-            except Failure as failure:
+            except command.Failure as failure:
                 # A container may have loop devices that it must not use.
                 if name.startswith("pmfs"):
                     raise
@@ -145,7 +138,7 @@ class Systems:
         self.cleanup.callback(daemon.terminate)
         while not os.path.ismount(path):
             if daemon.poll() is not None:
-                raise Failure("pmfs cannot be mounted")
+                raise command.Failure("pmfs cannot be mounted")
             time.sleep(0.01)
         return System(name, path)
 
@@ -170,14 +163,10 @@ class Systems:
         return System(name, self._make_directory(name))
 
 
-def _end(number, _):
-    sys.exit(128 + number)
-
-
 def _enter_mount_namespace():
     if (_libc.unshare(_CLONE_NEWNS) != 0 or
             _libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) != 0):
-        raise Failure("no mount namespace: " + os.strerror(ctypes.get_errno()))
+        raise command.Failure("no mount namespace: " + os.strerror(ctypes.get_errno()))
 
 
 def stay_on_one_core():
@@ -186,62 +175,19 @@ def stay_on_one_core():
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-def describe_machine():
-    """The lines that bench/update-docs.sh puts into the document."""
-    with open("/proc/cpuinfo") as cpuinfo:
-        cpu = next((line.split(":", 1)[1].strip() for line in cpuinfo
-                    if line.startswith("model name")), "unknown")
-    system = os.uname()
-    command = " ".join([os.path.basename(sys.argv[0]).removeprefix("bench-"), *sys.argv[1:]])
-    return (f"Command: ./dev bench {command}\nCPU: {cpu}\nCores: {os.cpu_count()}\n"
-            f"Kernel: {system.sysname} {system.release}")
-
-
 # ---- What the programs share ------------------------------------------------------------
 
-def round_count(text):
-    """For argparse."""
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"no number of rounds: {text}")
-    return int(text)
-
-
-def add_arguments(parser):
-    parser.add_argument("--systems", type=lambda text: text.split(","), default=NAMES,
+def make_parser(program, text, quick, rounds):
+    """`text`, `quick` and `rounds` as command.make_parser() takes them."""
+    parser = command.make_parser(
+        program, text, quick, rounds, "2.5 GiB",
+        "Loop devices need root; without it ext4 and xfs are left out. " + LOOP_NOTE)
+    parser.add_argument("--systems", type=command.some_of(NAMES), default=NAMES,
                         help="comma-separated: " + ", ".join(NAMES))
-    parser.add_argument("--dir", default="/dev/shm",
-                        help="where files and pools are made: tmpfs (default /dev/shm); "
-                             "needs 2.5 GiB")
-    parser.add_argument("--json", metavar="FILE", help="also write the results there")
-    parser.add_argument("--render", metavar="FILE",
-                        help="measure nothing: print such results as Markdown")
     parser.add_argument("--bin", default=os.path.dirname(os.path.abspath(sys.argv[0])),
                         help="where the programs of pmfs are (default: beside this one)")
+    return parser
 
 
-def parse_arguments(parser):
-    options = parser.parse_args()
-    for name in options.systems:
-        if name not in NAMES:
-            parser.error(f"no system {name}")
-    return options
-
-
-def _run(options, measure, show):
-    if options.render:
-        show(results.read_json(options.render), markdown=True)
-        return
-    rows = measure(options)
-    show(rows)
-    if options.json:
-        results.write_json(rows, options.json)
-
-
-def main(program, options, measure, show):
-    """The program's exit status."""
-    try:
-        _run(options, measure, show)
-    except (Failure, OSError, results.NoResults) as failure:
-        print(f"{program}: {failure}", file=sys.stderr)
-        return 1
-    return 0
+def print_setup(options, rounds):
+    command.print_setup(f"files on {options.dir}; {LOOP_NOTE}", rounds)

@@ -12,19 +12,11 @@ fail() {
 directory=$(mktemp -d /dev/shm/minl2r-test-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 
-for arguments in --nonsense "--apps nonsense" "--systems nonsense" "--rounds 0" extra; do
+for arguments in "--apps nonsense" "--systems nonsense"; do
     status=0
     # shellcheck disable=SC2086
     "$program" $arguments >/dev/null 2>&1 || status=$?
     [ "$status" -eq 2 ] || fail "bench-apps $arguments: exit status $status"
-done
-
-echo nonsense >"$directory/nonsense"
-for file in nonsense missing; do
-    status=0
-    "$program" --render "$directory/$file" 2>"$directory/error" || status=$?
-    [ "$status" -eq 1 ] || fail "bench-apps --render $file: exit status $status"
-    grep -q "^bench-apps: .*$file" "$directory/error" || fail "$(cat "$directory/error")"
 done
 
 mkdir "$directory/dir"

@@ -12,8 +12,7 @@ fail() {
 
 bad_usage_exits_with_2() {
     local arguments status
-    for arguments in --nonsense "--rounds 0" "--medium nonsense" "--workload nonsense" \
-        "--size 0" "--threads 3" extra; do
+    for arguments in "--medium nonsense" "--workload nonsense" "--size 0" "--threads 3"; do
         status=0
         # shellcheck disable=SC2086
         "$program" $arguments >/dev/null 2>"$directory/error" || status=$?
@@ -21,8 +20,6 @@ bad_usage_exits_with_2() {
         head -1 "$directory/error" | grep -qe "${arguments##* }" ||
             fail "bench-fs $arguments: $(head -1 "$directory/error")"
     done
-    "$program" --render "$0" 2>"$directory/error" && fail "bench-fs rendered a script"
-    grep -q "^bench-fs: $0: this is no JSON" "$directory/error" || fail "$(cat "$directory/error")"
 }
 
 json_has_the_keys_of_the_table() {

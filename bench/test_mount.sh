@@ -13,13 +13,6 @@ fail() {
 directory=$(mktemp -d /dev/shm/minl2r-test-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 
-for arguments in --nonsense "--rounds 0" extra; do
-    status=0
-    # shellcheck disable=SC2086
-    "$program" $arguments >/dev/null 2>&1 || status=$?
-    [ "$status" -eq 2 ] || fail "bench-mount $arguments: exit status $status"
-done
-
 "$program" --quick --rounds 1 --dir "$directory" --json "$directory/mount.json" \
     >"$directory/table" 2>"$directory/errors" ||
     { cat "$directory/errors" >&2; fail "bench-mount failed"; }

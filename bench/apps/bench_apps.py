@@ -4,7 +4,6 @@
 kind of memory, each asked to be as durable as the others. Prints a table of times, medians of
 the rounds."""
 
-import argparse
 import ctypes.util
 import os
 import shutil
@@ -15,8 +14,9 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
-import systems  # noqa: E402
+import command  # noqa: E402
 import results  # noqa: E402
+import systems  # noqa: E402
 
 POOL_SIZE = 512 << 20
 TRANSACTIONS, BULK_ROWS = 1000, 100000
@@ -172,9 +172,7 @@ def measure(options):
             if why_not:
                 print(f"Left out: {app}: {why_not}", file=sys.stderr)
             apps += [row for row in APPS if row[0] == app and not why_not]
-        print(systems.describe_machine())
-        print(f"Medium: files on {options.dir}; {systems.LOOP_NOTE}")
-        print(f"Rounds: {options.rounds}\n", flush=True)
+        systems.print_setup(options, options.rounds)
         systems.stay_on_one_core()
         # The first round warms up.
         for number in range(options.rounds + 1):
@@ -215,21 +213,13 @@ def show(rows, markdown=False):
 
 def parse_arguments():
     names = list(dict.fromkeys(row[0] for row in APPS))
-    parser = argparse.ArgumentParser(prog="bench-apps", description=__doc__, epilog=(
-        "Loop devices need root; without it ext4 and xfs are left out. " + systems.LOOP_NOTE))
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, one round")
-    parser.add_argument("--rounds", type=systems.round_count, help="rounds after one that warms up (default 3)")
-    parser.add_argument("--apps", type=lambda text: text.split(","), default=names,
+    parser = systems.make_parser("bench-apps", __doc__, "a tenth of the rows, one round", (3, 1))
+    parser.add_argument("--apps", type=command.some_of(names), default=names,
                         help="comma-separated: " + ", ".join(names))
-    systems.add_arguments(parser)
-    options = systems.parse_arguments(parser)
-    for app in options.apps:
-        if app not in names:
-            parser.error(f"no application {app}")
-    options.rounds = options.rounds or (1 if options.quick else 3)
+    options = command.parse(parser)
     options.scale = 10 if options.quick else 1
     return options
 
 
 if __name__ == "__main__":
-    sys.exit(systems.main("bench-apps", parse_arguments(), measure, show))
+    sys.exit(command.main("bench-apps", parse_arguments(), measure, show))

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,25 +14,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/command.h"
 #include "bench/delay/model.h"
 #include "bench/harness.h"
 #include "bench/scratch.h"
 #include "bench/table.h"
 #include "libminl2r/pm.h"
 
-enum { EXIT_USAGE = 2 };
-
 #define REGION_SIZE ((uint64_t)64 << 20) /* more than any cache here */
 #define LINES_MAX 64
 #define THREADS_MAX 2
 
-struct options {
-    size_t rounds;
-    uint32_t operations; /* per batch */
-    const char *directory;
-    const char *json_path;   /* NULL: none */
-    const char *render_path; /* NULL: measure */
-};
+static uint32_t operations_of(const struct bench_options *options)
+{
+    return options->is_quick ? 200 : 2000; /* per batch */
+}
 
 /* ---- Results --------------------------------------------------------------------- */
 
@@ -273,7 +268,7 @@ static int measure(struct table *results, struct load *delayed, double asked,
 
 static int measure_kind(struct table *results, struct bed *bed,
                         const struct delay_medium *medium, const struct kind *kind,
-                        const struct options *options)
+                        const struct bench_options *options)
 {
     const struct published *published =
         strcmp(medium->name, "optane") == 0 ? kind->of_optane : NULL;
@@ -286,7 +281,7 @@ static int measure_kind(struct table *results, struct bed *bed,
                              .kind = kind,
                              .medium = medium,
                              .lines = lines,
-                             .operations = options->operations,
+                             .operations = operations_of(options),
                              .threads = 1};
         rc = measure(results, &load, kind->due(medium, lines),
                      find_published(published, lines), options->rounds);
@@ -296,7 +291,7 @@ static int measure_kind(struct table *results, struct bed *bed,
 
 /* A limit that one thread reaches, and two share. */
 static int measure_bandwidth(struct table *results, struct bed *bed,
-                             const struct options *options)
+                             const struct bench_options *options)
 {
     static const struct delay_medium narrow = {.name = "1 GB/s", .write_gb_s = 1};
     int rc = 0;
@@ -308,7 +303,7 @@ static int measure_bandwidth(struct table *results, struct bed *bed,
                              .kind = &kinds[1],
                              .medium = &narrow,
                              .lines = LINES_MAX,
-                             .operations = options->operations,
+                             .operations = operations_of(options),
                              .threads = threads};
         rc = measure(results, &load, threads * due_stream(&narrow, LINES_MAX),
                      (double)NAN, options->rounds);
@@ -317,7 +312,7 @@ static int measure_bandwidth(struct table *results, struct bed *bed,
 }
 
 static int measure_all(struct table *results, struct bed *bed,
-                       const struct options *options)
+                       const struct bench_options *options)
 {
     int rc = 0;
 
@@ -353,47 +348,20 @@ static void touch_pages(const struct bed *bed)
     pm_zero(&phase, bed->pm.base, REGION_SIZE);
 }
 
-/* ---- Commands -------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------- */
 
-static int fail(const char *what, int rc)
-{
-    fprintf(stderr, "bench-delay: %s: %s\n", what, table_strerror(rc));
-    return EXIT_FAILURE;
-}
-
-static int write_json(const char *path, const struct table *results)
-{
-    FILE *file = fopen(path, "w");
-    int rc = file ? table_write_json(results, file) : -errno;
-
-    if (file && fclose(file) != 0 && rc == 0)
-        rc = -errno;
-    return rc;
-}
-
-static int run(const struct options *options)
+static int run(const void *options, struct table *results)
 {
     static struct bed bed; /* large */
-    struct table results;
-    int rc = scratch_init(options->directory);
+    int rc = map_region(&bed);
 
-    if (rc == 0)
-        rc = map_region(&bed);
     if (rc < 0)
-        return fail(options->directory, rc);
+        return rc;
     touch_pages(&bed);
-    bench_print_machine();
-    printf("Medium: %s: %s\nRounds: %zu\n\n", minl2r_medium_name(bed.pm.medium),
-           bed.pm.reason, options->rounds);
-    table_init(&results, columns, COL_COUNT);
-    rc = measure_all(&results, &bed, options);
-    if (rc == 0)
-        table_print(&results, TABLE_PLAIN, stdout);
-    if (rc == 0 && options->json_path)
-        rc = write_json(options->json_path, &results);
-    table_finish(&results);
+    bench_print_setup(options, minl2r_medium_name(bed.pm.medium), bed.pm.reason);
+    rc = measure_all(results, &bed, options);
     pm_unmap(&bed.pm);
-    return rc < 0 ? fail("measuring", rc) : EXIT_SUCCESS;
+    return rc;
 }
 
 static void print_media(void)
@@ -408,93 +376,37 @@ static void print_media(void)
                m->flush_line_ns, m->stream_line_ns, m->read_ns, m->read_line_ns,
                m->write_gb_s, m->read_gb_s, m->source);
     }
+    putchar('\n');
 }
 
-static int render(const char *path)
+static int print_results(const struct table *results, enum table_format format)
 {
-    struct table results;
-    FILE *in = fopen(path, "r");
-
-    if (!in)
-        return fail(path, -errno);
-    table_init(&results, columns, COL_COUNT);
-    int rc = table_read_json(&results, in);
-
-    if (rc == 0) {
+    if (format == TABLE_MARKDOWN)
         print_media();
-        putchar('\n');
-        table_print(&results, TABLE_MARKDOWN, stdout);
-    }
-    table_finish(&results);
-    fclose(in);
-    return rc < 0 ? fail(path, rc) : EXIT_SUCCESS;
+    table_print(results, format, stdout);
+    return 0;
 }
 
-static void print_usage(FILE *out)
-{
-    fputs("Usage: bench-delay [OPTION ...]\n"
-          "\n"
-          "Measures the model of slower media: what writes and reads take here as it "
-          "is,\n"
-          "what the model asks for, and what comes out. `due` is the longer of the "
-          "first\n"
-          "two.\n"
-          "\n"
-          "  --quick         fewer and shorter rounds, with more noise\n"
-          "  --dir DIR       where PM is: tmpfs or DAX (default /dev/shm); needs 64 "
-          "MiB\n"
-          "  --json FILE     also write the results there\n"
-          "  --render FILE   measure nothing: print such results as Markdown\n"
-          "  --help          this text\n"
-          "\n"
-          "Exit status: 0, 1 if it could not run, 2 for a wrong usage.\n",
-          out);
-}
-
-static int parse_option(struct options *options, int option)
-{
-    switch (option) {
-    case 'q':
-        options->rounds = 5;
-        options->operations = 200;
-        return 0;
-    case 'd':
-        options->directory = optarg;
-        return 0;
-    case 'j':
-        options->json_path = optarg;
-        return 0;
-    case 'm':
-        options->render_path = optarg;
-        return 0;
-    case 'h':
-        print_usage(stdout);
-        exit(EXIT_SUCCESS);
-    default:
-        return -EINVAL; /* getopt has said why */
-    }
-}
+static const struct bench_command command = {
+    .name = "bench-delay",
+    .about = "Measures the model of slower media: what writes and reads take here as "
+             "it is,\n"
+             "what the model asks for, and what comes out. `due` is the longer of the "
+             "first\n"
+             "two.",
+    .quick = "fewer and shorter rounds, with more noise",
+    .rounds = 21,
+    .quick_rounds = 5,
+    .room = "64 MiB",
+    .columns = columns,
+    .column_count = COL_COUNT,
+    .measure = run,
+    .print = print_results,
+};
 
 int main(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        {"quick", no_argument, NULL, 'q'},
-        {"dir", required_argument, NULL, 'd'},
-        {"json", required_argument, NULL, 'j'},
-        {"render", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    struct options options = {
-        .rounds = 21, .operations = 2000, .directory = "/dev/shm"};
-    int option, rc = 0;
+    struct bench_options options = {0};
 
-    while (rc == 0 && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-        rc = parse_option(&options, option);
-    if (rc < 0 || optind != argc) {
-        bench_say_wrong(argv, option);
-        print_usage(stderr);
-        return EXIT_USAGE;
-    }
-    return options.render_path ? render(options.render_path) : run(&options);
+    return bench_main(&command, &options, argc, argv);
 }

@@ -12,13 +12,6 @@ fail() {
 directory=$(mktemp -d /dev/shm/minl2r-test-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 
-for arguments in --nonsense extra; do
-    status=0
-    # shellcheck disable=SC2086
-    "$program" $arguments >/dev/null 2>&1 || status=$?
-    [ "$status" -eq 2 ] || fail "bench-delay $arguments: exit status $status"
-done
-
 "$program" --quick --dir "$directory" --json "$directory/delay.json" >"$directory/table"
 for medium in optane cxl; do
     "$program" --render "$directory/delay.json" |

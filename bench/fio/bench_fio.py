@@ -3,7 +3,6 @@
 """Runs the same fio jobs on pmfs, preloaded and mounted, and on ext4, xfs and tmpfs on the same
 kind of memory, round by round. Prints a table, then each bar and whether it is met."""
 
-import argparse
 import json
 import os
 import statistics
@@ -12,6 +11,7 @@ import sys
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
+import command  # noqa: E402
 import results  # noqa: E402
 import systems  # noqa: E402
 
@@ -58,7 +58,7 @@ def run_fio(system, jobs, record_size, options):
     found = json.loads(output[output.index("{"):])["jobs"]
     failed = [job["jobname"] for job in found if job["error"] != 0]
     if failed:
-        raise systems.Failure(f"{system.name}: fio failed in {', '.join(failed)}")
+        raise command.Failure(f"{system.name}: fio failed in {', '.join(failed)}")
     return [row for row in (row_of(job, system) for job in found) if row is not None]
 
 
@@ -84,9 +84,7 @@ def measure(options):
     found = {}
     with systems.Systems(options.dir, options.bin, POOL_SIZE) as all_systems:
         ready = all_systems.set_up_all(options.systems)
-        print(systems.describe_machine())
-        print(f"Medium: files on {options.dir}; {systems.LOOP_NOTE}")
-        print(f"Rounds: {options.rounds}, of {options.runtime} a job\n", flush=True)
+        systems.print_setup(options, f"{options.rounds}, of {options.runtime} a job")
         systems.stay_on_one_core()
         for number in range(options.rounds):
             for turn in range(len(ready)):
@@ -133,24 +131,17 @@ def show(rows, markdown=False):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(prog="bench-fio", description=__doc__, epilog=(
-        "Loop devices need root; without it ext4 and xfs are left out. " + systems.LOOP_NOTE))
-    parser.add_argument("--quick", action="store_true",
-                        help="shorter, fewer record sizes, one round: a minute or two")
-    parser.add_argument("--rounds", type=systems.round_count, help="rounds (default 3)")
+    jobs = [*CLAIMS, SWEEP]
+    parser = systems.make_parser("bench-fio", __doc__,
+                                 "shorter, fewer record sizes, one round: a minute or two", (3, 1))
     parser.add_argument("--runtime", help="of each job, as fio takes it (default 500ms)")
-    parser.add_argument("--jobs", type=lambda text: text.split(","), default=[*CLAIMS, SWEEP],
-                        help="comma-separated: " + ", ".join([*CLAIMS, SWEEP]))
-    systems.add_arguments(parser)
-    options = systems.parse_arguments(parser)
-    for job in options.jobs:
-        if job not in [*CLAIMS, SWEEP]:
-            parser.error(f"no job {job}")
-    options.rounds = options.rounds or (1 if options.quick else 3)
+    parser.add_argument("--jobs", type=command.some_of(jobs), default=jobs,
+                        help="comma-separated: " + ", ".join(jobs))
+    options = command.parse(parser)
     options.runtime = options.runtime or ("200ms" if options.quick else "500ms")
     options.record_sizes = RECORD_SIZES_QUICK if options.quick else RECORD_SIZES
     return options
 
 
 if __name__ == "__main__":
-    sys.exit(systems.main("bench-fio", parse_arguments(), measure, show))
+    sys.exit(command.main("bench-fio", parse_arguments(), measure, show))

@@ -4,7 +4,6 @@
  * the calls of pmfs cost: times, fences, lines, and bytes of log.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <libgen.h>
 #include <limits.h>
 #include <math.h>
@@ -16,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/command.h"
 #include "bench/fs/pmfs.h"
 #include "bench/fs/run.h"
 #include "bench/fs/slow.h"
@@ -23,18 +23,15 @@
 #include "bench/scratch.h"
 #include "bench/table.h"
 
-enum { EXIT_USAGE = 2 };
-
 struct options {
-    struct plan plan;
-    bool is_quick;
+    struct bench_options shared;
+    uint32_t threads_max;
     bool counts;
     const char *medium;   /* or "all" */
     const char *workload; /* NULL: all */
     uint64_t record_size; /* 0: all */
-    const char *json_path;
-    const char *render_path;
     char **argv;
+    struct plan plan; /* made of the others */
 };
 
 /* ---- Results --------------------------------------------------------------------- */
@@ -95,7 +92,7 @@ static const struct column columns[COL_COUNT] = {
 };
 
 /* Per call. */
-static void set_counts(struct cell *row, const struct scheme_counts *counts,
+static void put_counts(struct cell *row, const struct scheme_counts *counts,
                        double calls, bool counts_copies)
 {
     const struct minl2r_stats *stats = &counts->stats;
@@ -169,7 +166,7 @@ static struct sizes sizes_of(const struct options *options)
     if (options->counts)
         return (struct sizes){counted_sizes,
                               sizeof(counted_sizes) / sizeof(*counted_sizes)};
-    if (options->is_quick)
+    if (options->shared.is_quick)
         return (struct sizes){quick_sizes, sizeof(quick_sizes) / sizeof(*quick_sizes)};
     return (struct sizes){record_sizes, sizeof(record_sizes) / sizeof(*record_sizes)};
 }
@@ -212,7 +209,7 @@ static int measure_cell(const struct matrix *matrix, const struct workload *work
             row[COL_NS_WRITE_P50].number =
                 bench_timing(&options->plan, result, TIMING(write_p50)).median;
         }
-        set_counts(row, &result->counts, (double)result->calls,
+        put_counts(row, &result->counts, (double)result->calls,
                    schemes[i]->counts_copies);
     }
     return rc;
@@ -224,24 +221,40 @@ static int measure_workload(const struct matrix *matrix,
     struct sizes sizes = sizes_of(matrix->options);
     int rc = 0;
 
-    fprintf(stderr, "%s: %s, %u thread%s\n", matrix->options->medium, workload->name,
-            threads, threads > 1 ? "s" : "");
     for (size_t i = 0; rc == 0 && i < sizes.count; i++)
         rc = measure_cell(matrix, workload, sizes.sizes[i], threads);
     return rc;
 }
 
-static int measure_matrix(const struct matrix *matrix)
+/* Calls `measure_workload` for each that is wanted, and says how far it is. */
+static int measure_workloads(const struct matrix *matrix)
 {
     const struct options *options = matrix->options;
-    int rc = bench_open(&options->plan, matrix->subjects);
+    uint32_t wanted = 0, done = 0;
+    int rc = 0;
+
+    for (uint32_t threads = 1; threads <= options->threads_max; threads++)
+        for (size_t i = 0; i < workload_count; i++)
+            wanted += is_wanted(options, &workloads[i], threads);
+    for (uint32_t threads = 1; threads <= options->threads_max; threads++)
+        for (size_t i = 0; rc == 0 && i < workload_count; i++) {
+            if (!is_wanted(options, &workloads[i], threads))
+                continue;
+            fprintf(stderr, "%s, %u of %u: %s, %u thread%s\n", options->medium, ++done,
+                    wanted, workloads[i].name, threads, threads > 1 ? "s" : "");
+            rc = measure_workload(matrix, &workloads[i], threads);
+        }
+    return rc;
+}
+
+static int measure_matrix(const struct matrix *matrix)
+{
+    int rc = bench_open(&matrix->options->plan, matrix->subjects);
 
     if (rc == 0)
-        rc = slow_use(options->medium);
-    for (uint32_t threads = 1; threads <= options->plan.threads_max; threads++)
-        for (size_t i = 0; rc == 0 && i < workload_count; i++)
-            if (is_wanted(options, &workloads[i], threads))
-                rc = measure_workload(matrix, &workloads[i], threads);
+        rc = slow_use(matrix->options->medium);
+    if (rc == 0)
+        rc = measure_workloads(matrix);
     slow_use("tmpfs");
     bench_close(matrix->subjects);
     return rc;
@@ -278,7 +291,7 @@ static int add_pmfs_row(void *arg, const char *name, uint64_t size,
     if (!row)
         return -ENOMEM;
     set_times(row, &rows->options->plan, result);
-    set_counts(row, &result->counts, (double)result->calls, false);
+    put_counts(row, &result->counts, (double)result->calls, false);
     return 0;
 }
 
@@ -296,15 +309,15 @@ static int measure_pmfs(const struct options *options, struct table *table)
 static int run_elsewhere(const struct options *options, const char *medium,
                          const char *json)
 {
-    char program[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 8);
+    char self[PATH_MAX], program[PATH_MAX + 8];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     char *argv[64];
     size_t count = 0;
     int status;
 
     if (length < 0)
         return -errno;
-    strcpy(program + length, "-slow");
+    snprintf(program, sizeof(program), "%.*s-slow", (int)length, self);
     for (; options->argv[count] && count < 59; count++)
         argv[count] = options->argv[count];
     argv[count++] = "--medium";
@@ -399,22 +412,33 @@ static const struct cell *find_row(const struct table *table, const char *scheme
     return NULL;
 }
 
+static bool is_in_bar(const struct cell *row, const struct bar *bar)
+{
+    return strcmp(row[COL_SCHEME].text, "minl2r") == 0 &&
+           strcmp(row[COL_WORKLOAD].text, bar->workload) == 0 &&
+           strcmp(row[COL_MEDIUM].text, bar->medium) == 0 &&
+           row[COL_THREADS].number == 1 && row[COL_RECORD_SIZE].number >= bar->low &&
+           row[COL_RECORD_SIZE].number <= bar->high;
+}
+
 /* The least ratio of a bar beside one scheme, and its size; NAN: not measured. */
 static double least_ratio(const struct table *table, const struct bar *bar,
                           const char *other, double *size)
 {
     double least = NAN;
 
-    for (size_t i = 0; i < sizeof(record_sizes) / sizeof(*record_sizes); i++) {
-        double at = (double)record_sizes[i];
-        const struct cell *mine =
-            find_row(table, "minl2r", bar->workload, at, bar->medium);
+    for (size_t i = 0; i < table->row_count; i++) {
+        const struct cell *mine = table_row(table, i);
+
+        if (!is_in_bar(mine, bar))
+            continue;
+        double at = mine[COL_RECORD_SIZE].number;
         const struct cell *others =
             find_row(table, other, bar->workload, at, bar->medium);
 
-        if (!mine || !others || at < bar->low || at > bar->high)
+        if (!others)
             continue;
-        double ratio = others[COL_NS_P50].number / mine[COL_NS_P50].number;
+        double ratio = mine[COL_MB_S].number / others[COL_MB_S].number;
 
         if (isnan(least) || ratio < least) {
             least = ratio;
@@ -424,7 +448,7 @@ static double least_ratio(const struct table *table, const struct bar *bar,
     return least;
 }
 
-static void print_bars(const struct table *table, const char *bullet)
+static void print_bars(const struct table *table, enum table_format format)
 {
     static const char *const others[] = {"bpfs-durable", "sjfs-eager", "journal"};
 
@@ -437,8 +461,8 @@ static void print_bars(const struct table *table, const char *bullet)
                 continue;
             printf("%s%s on %s, %.0f B to %.0f B: as fast as %s at least %.2f times, "
                    "measured %.2f at %.0f B: %s\n",
-                   bullet, bars[i].workload, bars[i].medium, bars[i].low, bars[i].high,
-                   others[j], bars[i].least, ratio, size,
+                   bench_bullet(format), bars[i].workload, bars[i].medium, bars[i].low,
+                   bars[i].high, others[j], bars[i].least, ratio, size,
                    ratio >= bars[i].least ? "met" : "MISSED");
         }
 }
@@ -478,16 +502,23 @@ static void print_medians(const struct table *table, const char *workload,
     putchar('\n');
 }
 
-static void print_markdown(const struct table *table)
+static int print_results(const struct table *table, enum table_format format)
 {
+    if (format == TABLE_PLAIN) {
+        table_print(table, format, stdout);
+        puts("\nBars");
+        print_bars(table, format);
+        return 0;
+    }
     puts("### Bars\n");
-    print_bars(table, "- ");
+    print_bars(table, format);
     for (size_t i = 0; i < workload_count; i++)
         print_medians(table, workloads[i].name, "tmpfs");
     print_medians(table, "overwrite", "optane");
     print_medians(table, "append", "optane");
     print_medians(table, "overwrite", "cxl");
     print_medians(table, "append", "cxl");
+    return 0;
 }
 
 /* ---- Counts ---------------------------------------------------------------------- */
@@ -532,214 +563,113 @@ static int print_counts(const struct options *options)
     return rc;
 }
 
-/* ---- Commands -------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------- */
 
-static int fail(const char *what, int rc)
+static struct plan plan_of(const struct options *options)
 {
-    fprintf(stderr, "bench-fs: %s: %s\n", what, table_strerror(rc));
-    return EXIT_FAILURE;
+    bool is_quick = options->shared.is_quick;
+
+    return (struct plan){
+        .directory = options->shared.directory,
+        .file_size = (uint64_t)32 << 20,
+        .batch_size = (uint64_t)(is_quick ? 4 : 16) << 20,
+        .calls_max = is_quick ? 2000 : 8000,
+        .rounds = options->shared.rounds,
+        .threads_max = options->threads_max,
+    };
 }
 
-static int write_json(const char *path, const struct table *results)
+static int measure(const void *chosen, struct table *results)
 {
-    FILE *file = fopen(path, "w");
-    int rc = file ? table_write_json(results, file) : -errno;
+    struct options options = *(const struct options *)chosen;
+    int rc = bench_pin();
 
-    if (file && fclose(file) != 0 && rc == 0)
-        rc = -errno;
+    options.plan = plan_of(&options);
+    if (rc < 0)
+        return rc;
+    if (options.counts)
+        return print_counts(&options);
+    bench_print_setup(&options.shared, "emulated",
+                      "a file in memory survives a killed process, not a power loss; "
+                      "slower media are a model");
+    return measure_media(&options, results);
+}
+
+static int set_medium(void *arg, const char *value)
+{
+    struct options *options = arg;
+
+    options->medium = value;
+    return strcmp(value, "all") == 0 || slow_is_medium(value) ? 0 : -EINVAL;
+}
+
+static int set_workload(void *arg, const char *value)
+{
+    struct options *options = arg;
+
+    options->workload = value;
+    return workload_find(value) ? 0 : -EINVAL;
+}
+
+static int set_size(void *arg, const char *value)
+{
+    struct options *options = arg;
+
+    return bench_parse_number(value, 1, RECORD_SIZE_MAX, &options->record_size);
+}
+
+static int set_threads(void *arg, const char *value)
+{
+    struct options *options = arg;
+    uint64_t threads = 0;
+    int rc = bench_parse_number(value, 1, THREADS_MAX, &threads);
+
+    options->threads_max = (uint32_t)threads;
     return rc;
 }
 
-static int measure(const struct options *options)
+static int set_counts(void *arg, const char *value)
 {
-    struct table results;
+    struct options *options = arg;
 
-    bench_print_machine();
-    printf("Medium: emulated (a file in memory survives a killed process, not a power "
-           "loss); models of slower ones\nRounds: %zu\n\n",
-           options->plan.rounds);
-    fflush(stdout);
-    table_init(&results, columns, COL_COUNT);
-    int rc = measure_media(options, &results);
-
-    if (rc == 0) {
-        table_print(&results, TABLE_PLAIN, stdout);
-        puts("\nBars");
-        print_bars(&results, "  ");
-    }
-    if (rc == 0 && options->json_path)
-        rc = write_json(options->json_path, &results);
-    table_finish(&results);
-    return rc < 0 ? fail("measuring", rc) : EXIT_SUCCESS;
-}
-
-static int start(const struct options *options)
-{
-    int rc = scratch_init(options->plan.directory);
-
-    if (rc < 0)
-        return fail(options->plan.directory, rc);
-    rc = bench_pin();
-    if (rc < 0)
-        return fail("cannot stay on one core", rc);
-    if (!options->counts)
-        return measure(options);
-    rc = print_counts(options);
-    return rc < 0 ? fail("counting", rc) : EXIT_SUCCESS;
-}
-
-static int render(const char *path)
-{
-    struct table results;
-    FILE *in = fopen(path, "r");
-
-    if (!in)
-        return fail(path, -errno);
-    table_init(&results, columns, COL_COUNT);
-    int rc = table_read_json(&results, in);
-
-    if (rc == 0)
-        print_markdown(&results);
-    table_finish(&results);
-    fclose(in);
-    return rc < 0 ? fail(path, rc) : EXIT_SUCCESS;
-}
-
-static void print_usage(FILE *out)
-{
-    fputs(
-        "Usage: bench-fs [OPTION ...]\n"
-        "\n"
-        "Measures schemes that keep a file on persistent memory consistent, in one "
-        "run, and\n"
-        "the calls of pmfs. Prints a table, then each bar and whether it is met.\n"
-        "\n"
-        "  --quick          fewer sizes and shorter rounds, with more noise\n"
-        "  --rounds N       rounds (default 9)\n"
-        "  --medium NAME    tmpfs (default), optane, cxl (models of slower media), or "
-        "all\n"
-        "  --workload NAME  this one only\n"
-        "  --size BYTES     this record size only\n"
-        "  --threads N      at most so many threads: 1 or 2 (default 2)\n"
-        "  --counts         no times: print what 64 calls store, flush and\n"
-        "                   wait for, which is the same on every machine\n"
-        "  --dir DIR        where volumes are made: tmpfs or DAX (default /dev/shm); "
-        "needs\n"
-        "                   1.5 GiB\n"
-        "  --json FILE      also write the results there\n"
-        "  --render FILE    measure nothing: print such results as Markdown\n"
-        "  --help           this text\n"
-        "\n"
-        "Exit status: 0, 1 if it could not run, 2 for a wrong usage.\n",
-        out);
-}
-
-static int parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *number)
-{
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-
-    if (end == text || *end != '\0' || value < low || value > high)
-        return -EINVAL;
-    *number = value;
+    (void)value;
+    options->counts = true;
     return 0;
 }
 
-static int parse_name(struct options *options, int option)
-{
-    if (option == 'm')
-        options->medium = optarg;
-    else
-        options->workload = optarg;
-    if (option == 'm')
-        return strcmp(optarg, "all") == 0 || slow_is_medium(optarg) ? 0 : -EINVAL;
-    return workload_find(optarg) ? 0 : -EINVAL;
-}
+static const struct bench_option own_options[] = {
+    {"medium", "NAME", "tmpfs (default), optane, cxl (models of slower media), or all",
+     set_medium},
+    {"workload", "NAME", "this one only", set_workload},
+    {"size", "BYTES", "this record size only", set_size},
+    {"threads", "N", "at most so many threads: 1 or 2 (default 2)", set_threads},
+    {"counts", NULL,
+     "no times: print what 64 calls store, flush and wait\n"
+     "for, which is the same on every machine",
+     set_counts},
+    {0},
+};
 
-static void be_quick(struct options *options)
-{
-    options->is_quick = true;
-    options->plan.rounds = 5;
-    options->plan.batch_size = (uint64_t)4 << 20;
-    options->plan.calls_max = 2000;
-}
-
-static int parse_option(struct options *options, int option)
-{
-    uint64_t number = 0;
-    int rc = 0;
-
-    switch (option) {
-    case 'q':
-        be_quick(options);
-        return 0;
-    case 'r':
-        rc = parse_number(optarg, 1, BENCH_ROUNDS_MAX, &number);
-        options->plan.rounds = number;
-        return rc;
-    case 's':
-        return parse_number(optarg, 1, RECORD_SIZE_MAX, &options->record_size);
-    case 't':
-        rc = parse_number(optarg, 1, THREADS_MAX, &number);
-        options->plan.threads_max = (uint32_t)number;
-        return rc;
-    case 'm':
-    case 'w':
-        return parse_name(options, option);
-    case 'c':
-        options->counts = true;
-        return 0;
-    case 'd':
-        options->plan.directory = optarg;
-        return 0;
-    case 'j':
-        options->json_path = optarg;
-        return 0;
-    case 'e':
-        options->render_path = optarg;
-        return 0;
-    case 'h':
-        print_usage(stdout);
-        exit(EXIT_SUCCESS);
-    default:
-        return -EINVAL; /* getopt has said why */
-    }
-}
+static const struct bench_command command = {
+    .name = "bench-fs",
+    .about = "Measures schemes that keep a file on persistent memory consistent, in "
+             "one run, and\n"
+             "the calls of pmfs. Prints a table, then each bar and whether it is met.",
+    .quick = "fewer sizes and shorter rounds, with more noise",
+    .rounds = 9,
+    .quick_rounds = 5,
+    .options = own_options,
+    .room = "1.5 GiB",
+    .columns = columns,
+    .column_count = COL_COUNT,
+    .measure = measure,
+    .print = print_results,
+};
 
 int main(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        {"quick", no_argument, NULL, 'q'},
-        {"rounds", required_argument, NULL, 'r'},
-        {"medium", required_argument, NULL, 'm'},
-        {"workload", required_argument, NULL, 'w'},
-        {"size", required_argument, NULL, 's'},
-        {"threads", required_argument, NULL, 't'},
-        {"counts", no_argument, NULL, 'c'},
-        {"dir", required_argument, NULL, 'd'},
-        {"json", required_argument, NULL, 'j'},
-        {"render", required_argument, NULL, 'e'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
     struct options options = {
-        .plan = {.directory = "/dev/shm",
-                 .file_size = (uint64_t)32 << 20,
-                 .batch_size = (uint64_t)16 << 20,
-                 .calls_max = 8000,
-                 .rounds = 9,
-                 .threads_max = THREADS_MAX},
-        .medium = "tmpfs",
-        .argv = argv,
-    };
-    int option, rc = 0;
+        .threads_max = THREADS_MAX, .medium = "tmpfs", .argv = argv};
 
-    while (rc == 0 && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-        rc = parse_option(&options, option);
-    if (rc < 0 || optind != argc) {
-        bench_say_wrong(argv, option);
-        print_usage(stderr);
-        return EXIT_USAGE;
-    }
-    return options.render_path ? render(options.render_path) : start(&options);
+    return bench_main(&command, &options, argc, argv);
 }

@@ -8,18 +8,15 @@
  * anew, and the bytes of old content among them.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/harness.h"
+#include "bench/command.h"
 #include "bench/schemes/scheme.h"
 #include "bench/scratch.h"
 #include "bench/table.h"
-
-enum { EXIT_USAGE = 2 };
 
 #define BLOCK_SIZE ((uint64_t)4096)
 #define SIZE_STEP 256
@@ -153,10 +150,11 @@ static bool is_counted(const struct scheme *scheme)
     return false;
 }
 
-static int count_all(struct table *results)
+static int count_all(const void *options, struct table *results)
 {
     int rc = 0;
 
+    (void)options;
     for (uint64_t size = SIZE_STEP; size <= SIZE_MAX_WRITE; size += SIZE_STEP) {
         struct cell *row = table_add(results);
 
@@ -170,107 +168,22 @@ static int count_all(struct table *results)
     return rc;
 }
 
-/* ---- Commands -------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------- */
 
-static int fail(const char *what, int rc)
-{
-    fprintf(stderr, "bench-log: %s: %s\n", what, table_strerror(rc));
-    return EXIT_FAILURE;
-}
-
-static int write_json(const char *path, const struct table *results)
-{
-    FILE *file = fopen(path, "w");
-    int rc = file ? table_write_json(results, file) : -errno;
-
-    if (file && fclose(file) != 0 && rc == 0)
-        rc = -errno;
-    return rc;
-}
-
-static int run(const char *directory, const char *json_path)
-{
-    struct table results;
-    int rc = scratch_init(directory);
-
-    if (rc < 0)
-        return fail(directory, rc);
-    table_init(&results, columns, COL_FIRST + COUNTED_COUNT);
-    rc = count_all(&results);
-    if (rc == 0)
-        table_print(&results, TABLE_PLAIN, stdout);
-    if (rc == 0 && json_path)
-        rc = write_json(json_path, &results);
-    table_finish(&results);
-    return rc < 0 ? fail("counting", rc) : EXIT_SUCCESS;
-}
-
-static int render(const char *path)
-{
-    struct table results;
-    FILE *in = fopen(path, "r");
-
-    if (!in)
-        return fail(path, -errno);
-    table_init(&results, columns, COL_FIRST + COUNTED_COUNT);
-    int rc = table_read_json(&results, in);
-
-    if (rc == 0)
-        table_print(&results, TABLE_MARKDOWN, stdout);
-    table_finish(&results);
-    fclose(in);
-    return rc < 0 ? fail(path, rc) : EXIT_SUCCESS;
-}
-
-static void print_usage(FILE *out)
-{
-    fputs(
-        "Usage: bench-log [OPTION ...]\n"
-        "\n"
-        "Counts what schemes log and write per overwrite, by its size, from the start "
-        "of a\n"
-        "block on. Measures no time.\n"
-        "\n"
-        "  --dir DIR       where volumes are made: tmpfs or DAX (default /dev/shm)\n"
-        "  --json FILE     also write the results there\n"
-        "  --render FILE   count nothing: print such results as Markdown\n"
-        "  --help          this text\n"
-        "\n"
-        "Exit status: 0, 1 if it could not run, 2 for a wrong usage.\n",
-        out);
-}
+static const struct bench_command command = {
+    .name = "bench-log",
+    .about = "Counts what schemes log and write per overwrite, by its size, from the "
+             "start of a\n"
+             "block on. Measures no time.",
+    .room = "16 MiB",
+    .columns = columns,
+    .column_count = COL_FIRST + COUNTED_COUNT,
+    .measure = count_all,
+};
 
 int main(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        {"dir", required_argument, NULL, 'd'},
-        {"json", required_argument, NULL, 'j'},
-        {"render", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    const char *directory = "/dev/shm", *json_path = NULL, *render_path = NULL;
-    int option;
+    struct bench_options options = {0};
 
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (option == 'd')
-            directory = optarg;
-        else if (option == 'j')
-            json_path = optarg;
-        else if (option == 'm')
-            render_path = optarg;
-        else if (option == 'h') {
-            print_usage(stdout);
-            return EXIT_SUCCESS;
-        } else {
-            print_usage(stderr);
-            return EXIT_USAGE;
-        }
-    }
-    if (optind != argc) {
-        bench_say_wrong(argv, option);
-        print_usage(stderr);
-        return EXIT_USAGE;
-    }
-    return render_path ? render(render_path) : run(directory, json_path);
+    return bench_main(&command, &options, argc, argv);
 }

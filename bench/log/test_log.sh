@@ -12,10 +12,6 @@ fail() {
 directory=$(mktemp -d /dev/shm/minl2r-test-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 
-status=0
-"$program" --nonsense >/dev/null 2>&1 || status=$?
-[ "$status" -eq 2 ] || fail "bench-log --nonsense: exit status $status"
-
 "$program" --dir "$directory" --json "$directory/log.json" >"$directory/table"
 "$program" --render "$directory/log.json" | grep -q '^| 4352 | 264 |' ||
     fail "bench-log cannot render its own results"

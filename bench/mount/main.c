@@ -5,32 +5,22 @@
  * who asks and who answers on one core.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/command.h"
 #include "bench/harness.h"
 #include "bench/mount/jobs.h"
 #include "bench/mount/servers.h"
 #include "bench/scratch.h"
 #include "bench/table.h"
 
-enum { EXIT_USAGE = 2 };
-
 #define POOL_SIZE ((uint64_t)192 << 20)
 #define ABOVE_NS_MAX 2000 /* per request, with up to a block of content */
 #define BLOCK_SIZE 4096
-
-struct options {
-    size_t rounds;
-    uint32_t operations; /* per batch */
-    const char *directory;
-    const char *json_path;   /* NULL: none */
-    const char *render_path; /* NULL: measure */
-};
 
 /* ---- Results --------------------------------------------------------------------- */
 
@@ -78,28 +68,15 @@ static void print_bar(const struct cell *row, const char *bullet)
            ABOVE_NS_MAX, figure <= ABOVE_NS_MAX ? "met" : "MISSED");
 }
 
-static void print_bars(const struct table *results, const char *bullet)
+static int print_bars(const struct table *results, enum table_format format)
 {
     for (size_t i = 0; i < results->row_count; i++) {
         const struct cell *row = table_row(results, i);
 
         if (has_bar(row))
-            print_bar(row, bullet);
+            print_bar(row, bench_bullet(format));
     }
-}
-
-static void print_results(const struct table *results, enum table_format format)
-{
-    if (format == TABLE_MARKDOWN) {
-        puts("### Bars\n");
-        print_bars(results, "- ");
-        puts("\n### All results\n");
-        table_print(results, format, stdout);
-        return;
-    }
-    table_print(results, format, stdout);
-    puts("\nBars");
-    print_bars(results, "  ");
+    return 0;
 }
 
 /* ---- Measuring ------------------------------------------------------------------- */
@@ -168,14 +145,14 @@ static int add_row(struct table *results, const struct side *sides, double reque
 }
 
 static int measure_job(struct side *sides, const struct job *job,
-                       const struct options *options, struct table *results)
+                       const struct bench_options *options, struct table *results)
 {
     struct bench_subject subjects[SYSTEMS];
     double requests, ignored;
 
     for (int i = 0; i < SYSTEMS; i++) {
         sides[i].job = job;
-        sides[i].operations = options->operations;
+        sides[i].operations = options->is_quick ? 300 : 1000;
         subjects[i] = (struct bench_subject){run_batch, &sides[i], sides[i].ns};
     }
     int rc = count_requests(&sides[EMPTY], &requests);
@@ -190,19 +167,20 @@ static int measure_job(struct side *sides, const struct job *job,
     return rc;
 }
 
-static int measure_all(const struct options *options, struct table *results)
+static int measure(const void *options, struct table *results)
 {
     static struct side sides[SYSTEMS]; /* large */
-    int rc = servers_start(POOL_SIZE);
+    int rc = bench_pin();
 
+    if (rc == 0)
+        rc = servers_start(POOL_SIZE);
     for (int i = 0; rc == 0 && i < SYSTEMS; i++)
         rc = load_open(&sides[i].load, servers_mountpoint((enum system)i));
     if (rc == 0)
         rc = load_touch(&sides[PMFS].load);
     if (rc < 0)
         return rc;
-    bench_print_machine();
-    printf("Rounds: %zu\n\n", options->rounds);
+    bench_print_setup(options, NULL, NULL);
     for (uint32_t i = 0; rc == 0 && i < job_count; i++)
         rc = measure_job(sides, &jobs[i], options, results);
     for (int i = 0; i < SYSTEMS; i++)
@@ -211,143 +189,29 @@ static int measure_all(const struct options *options, struct table *results)
     return rc;
 }
 
-/* ---- Commands -------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------- */
 
-static int fail(const char *what, int rc)
-{
-    fprintf(stderr, "bench-mount: %s: %s\n", what, table_strerror(rc));
-    return EXIT_FAILURE;
-}
-
-static int write_json(const char *path, const struct table *results)
-{
-    FILE *file = fopen(path, "w");
-    int rc = file ? table_write_json(results, file) : -errno;
-
-    if (file && fclose(file) != 0 && rc == 0)
-        rc = -errno;
-    return rc;
-}
-
-static int measure(const struct options *options)
-{
-    struct table results;
-    int rc = scratch_init(options->directory);
-
-    if (rc < 0)
-        return fail(options->directory, rc);
-    rc = bench_pin();
-    if (rc < 0)
-        return fail("cannot stay on one core", rc);
-    table_init(&results, columns, COL_COUNT);
-    rc = measure_all(options, &results);
-    if (rc == 0)
-        print_results(&results, TABLE_PLAIN);
-    if (rc == 0 && options->json_path)
-        rc = write_json(options->json_path, &results);
-    table_finish(&results);
-    return rc < 0 ? fail("measuring", rc) : EXIT_SUCCESS;
-}
-
-static int render(const char *path)
-{
-    struct table results;
-    FILE *in = fopen(path, "r");
-
-    if (!in)
-        return fail(path, -errno);
-    table_init(&results, columns, COL_COUNT);
-    int rc = table_read_json(&results, in);
-
-    if (rc == 0)
-        print_results(&results, TABLE_MARKDOWN);
-    table_finish(&results);
-    fclose(in);
-    return rc < 0 ? fail(path, rc) : EXIT_SUCCESS;
-}
-
-static void print_usage(FILE *out)
-{
-    fputs(
-        "Usage: bench-mount [OPTION ...]\n"
-        "\n"
+static const struct bench_command command = {
+    .name = "bench-mount",
+    .about =
         "Measures what a mounted pmfs costs beside an empty filesystem: one that "
         "keeps\n"
         "nothing and answers at once, so that what is above it is ours and not the\n"
         "kernel's or libfuse's. Prints a table, then each bar and whether it is met.\n"
-        "Needs to mount: /dev/fuse, and root or fusermount3.\n"
-        "\n"
-        "  --quick         fewer and shorter rounds, with more noise\n"
-        "  --rounds N      rounds (default 31)\n"
-        "  --dir DIR       where the pool is made: tmpfs or DAX (default /dev/shm); "
-        "needs\n"
-        "                  192 MiB\n"
-        "  --json FILE     also write the results there\n"
-        "  --render FILE   measure nothing: print such results as Markdown\n"
-        "  --help          this text\n"
-        "\n"
-        "Exit status: 0, 1 if it could not run, 2 for a wrong usage.\n",
-        out);
-}
-
-static int parse_rounds(const char *text, size_t *rounds)
-{
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-
-    if (end == text || *end != '\0' || value < 1 || value > BENCH_ROUNDS_MAX)
-        return -EINVAL;
-    *rounds = value;
-    return 0;
-}
-
-static int parse_option(struct options *options, int option)
-{
-    switch (option) {
-    case 'q':
-        options->rounds = 11;
-        options->operations = 300;
-        return 0;
-    case 'r':
-        return parse_rounds(optarg, &options->rounds);
-    case 'd':
-        options->directory = optarg;
-        return 0;
-    case 'j':
-        options->json_path = optarg;
-        return 0;
-    case 'm':
-        options->render_path = optarg;
-        return 0;
-    case 'h':
-        print_usage(stdout);
-        exit(EXIT_SUCCESS);
-    default:
-        return -EINVAL; /* getopt has said why */
-    }
-}
+        "Needs to mount: /dev/fuse, and root or fusermount3.",
+    .quick = "fewer and shorter rounds, with more noise",
+    .rounds = 31,
+    .quick_rounds = 11,
+    .room = "192 MiB",
+    .columns = columns,
+    .column_count = COL_COUNT,
+    .measure = measure,
+    .print_bars = print_bars,
+};
 
 int main(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        {"quick", no_argument, NULL, 'q'},
-        {"rounds", required_argument, NULL, 'r'},
-        {"dir", required_argument, NULL, 'd'},
-        {"json", required_argument, NULL, 'j'},
-        {"render", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    struct options options = {
-        .rounds = 31, .operations = 1000, .directory = "/dev/shm"};
-    int option, rc = 0;
+    struct bench_options options = {0};
 
-    while (rc == 0 && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-        rc = parse_option(&options, option);
-    if (rc < 0 || optind != argc) {
-        bench_say_wrong(argv, option);
-        print_usage(stderr);
-        return EXIT_USAGE;
-    }
-    return options.render_path ? render(options.render_path) : measure(&options);
+    return bench_main(&command, &options, argc, argv);
 }

@@ -5,13 +5,13 @@
  * core.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/command.h"
 #include "bench/harness.h"
 #include "bench/pmfs/ops.h"
 #include "bench/pmfs/scale.h"
@@ -19,18 +19,16 @@
 #include "bench/scratch.h"
 #include "bench/table.h"
 
-enum { EXIT_USAGE = 2 };
-
 struct options {
-    size_t rounds;
-    uint32_t operations; /* per batch, about */
-    bool is_quick;
+    struct bench_options shared;
     bool is_scale;    /* only that */
-    uint32_t threads; /* 0: one, and all operations */
-    const char *directory;
-    const char *json_path;   /* NULL: none */
-    const char *render_path; /* NULL: measure */
+    uint32_t threads; /* only by so many; 0: all */
 };
+
+static uint32_t operations_of(const struct options *options)
+{
+    return options->shared.is_quick ? 1000 : 2000; /* per batch, about */
+}
 
 /* ---- Results --------------------------------------------------------------------- */
 
@@ -113,36 +111,62 @@ static double figure_of(const struct table *results, const struct bar *bar)
     return row[bar->column].number - (base ? base[bar->column].number : 0);
 }
 
-static void print_bars(const struct table *results, const char *bullet)
+static void print_bar(const struct table *results, const struct bar *bar,
+                      const char *bullet)
 {
-    for (size_t i = 0; i < sizeof(bars) / sizeof(bars[0]); i++) {
-        const struct bar *bar = &bars[i];
-        double figure = figure_of(results, bar);
-        char size[24] = "";
+    double figure = figure_of(results, bar);
+    char size[24] = "";
 
-        if (bar->size > 0)
-            snprintf(size, sizeof(size), " of %.0f B", bar->size);
-        printf("%s%s%s: %s%s%s %.2f, at most %.2f: %s\n", bullet, bar->op, size,
-               columns[bar->column].heading, bar->above ? " above a " : "",
-               bar->above ? bar->above : "", figure, bar->limit,
-               isnan(figure)          ? "not measured"
-               : figure <= bar->limit ? "met"
-                                      : "MISSED");
+    if (bar->size > 0)
+        snprintf(size, sizeof(size), " of %.0f B", bar->size);
+    printf("%s%s%s: %s%s%s", bullet, bar->op, size, columns[bar->column].heading,
+           bar->above ? " above a " : "", bar->above ? bar->above : "");
+    if (isnan(figure))
+        puts(": not measured");
+    else
+        printf(" %.2f, at most %.2f: %s\n", figure, bar->limit,
+               figure <= bar->limit ? "met" : "MISSED");
+}
+
+static void print_scaling(const char *bullet, const struct cell *alone,
+                          const struct cell *together, unsigned threads)
+{
+    double scaling =
+        threads * alone[COL_NS_MEDIAN].number / together[COL_NS_MEDIAN].number;
+    double floor = threads * alone[COL_NS_FLOOR].number / together[COL_NS_FLOOR].number;
+
+    printf("%soverwrites by %u threads: %.2f times as many as by one (floor %.2f), at "
+           "least "
+           "%.2f: %s\n",
+           bullet, threads, scaling, floor, 0.9 * threads,
+           scaling >= 0.9 * threads ? "met" : "MISSED");
+}
+
+static void print_scalings(const struct table *results, const char *bullet)
+{
+    const struct cell *alone = NULL;
+
+    for (size_t i = 0; i < results->row_count; i++) {
+        const struct cell *row = table_row(results, i);
+        unsigned threads;
+
+        if (sscanf(row[COL_OP].text, "overwrite by %u thread", &threads) != 1)
+            continue;
+        if (threads == 1)
+            alone = row;
+        else if (alone)
+            print_scaling(bullet, alone, row, threads);
     }
 }
 
-static void print_results(const struct table *results, enum table_format format)
+static int print_bars(const struct table *results, enum table_format format)
 {
-    if (format == TABLE_MARKDOWN) {
-        puts("### Bars\n");
-        print_bars(results, "- ");
-        puts("\n### All results\n");
-        table_print(results, format, stdout);
-        return;
-    }
-    table_print(results, format, stdout);
-    puts("\nBars");
-    print_bars(results, "  ");
+    const char *bullet = bench_bullet(format);
+
+    print_scalings(results, bullet);
+    for (size_t i = 0; i < sizeof(bars) / sizeof(bars[0]); i++)
+        print_bar(results, &bars[i], bullet);
+    return 0;
 }
 
 /* ---- Measuring ------------------------------------------------------------------- */
@@ -260,14 +284,14 @@ static int run_rounds(struct side *fs, struct side *floor, struct side *library,
             return rc;
         subjects[count++] = (struct bench_subject){run_batch, sides[i], sides[i]->ns};
     }
-    return bench_rounds(subjects, count, options->rounds);
+    return bench_rounds(subjects, count, options->shared.rounds);
 }
 
 static int measure_op(struct bench *bench, const struct op *op,
                       const struct options *options, struct table *results)
 {
     static struct side fs, floor, library; /* large */
-    uint32_t operations = op->size < 65536 ? options->operations : 100;
+    uint32_t operations = op->size < 65536 ? operations_of(options) : 100;
     const struct op *other = op->library ? op->library : op;
 
     fs = make_side(bench, op, op->run, op->reset, operations);
@@ -276,13 +300,34 @@ static int measure_op(struct bench *bench, const struct op *op,
         make_side(bench, other, op->library ? other->run : NULL, NULL, operations);
     int rc = run_rounds(&fs, &floor, &library, options);
     if (rc == 0 && library.run)
-        rc = add_row(results, &library, &floor, options->rounds);
+        rc = add_row(results, &library, &floor, options->shared.rounds);
     if (rc == 0)
-        rc = add_row(results, &fs, op->floor ? &floor : NULL, options->rounds);
+        rc = add_row(results, &fs, op->floor ? &floor : NULL, options->shared.rounds);
     if (rc < 0)
         fprintf(stderr, "bench-pmfs: %s: %s: %s\n", op->name, strerror(-rc),
                 pmfs_errormsg());
     return rc;
+}
+
+static int add_threads_row(void *arg, const struct threads_figure *figure)
+{
+    struct bench_spread ns = bench_spread(figure->ns, figure->rounds);
+    struct cell *row = table_add(arg);
+    char name[TABLE_TEXT_SIZE];
+
+    if (!row)
+        return -ENOMEM;
+    snprintf(name, sizeof(name), "overwrite by %u thread%s", figure->threads,
+             figure->threads > 1 ? "s" : "");
+    cell_set_text(&row[COL_OP], name);
+    row[COL_SIZE].number = figure->size;
+    row[COL_NS_MEDIAN].number = ns.median;
+    row[COL_NS_MIN].number = ns.min;
+    row[COL_NS_MAX].number = ns.max;
+    row[COL_NS_FLOOR].number = bench_spread(figure->floor_ns, figure->rounds).median;
+    row[COL_RATIO_FLOOR].number =
+        bench_ratio(figure->ns, figure->floor_ns, figure->rounds);
+    return 0;
 }
 
 static int add_scale_row(void *arg, const struct scale_figure *figure)
@@ -303,7 +348,7 @@ static int add_scale_row(void *arg, const struct scale_figure *figure)
 
 static int measure_scale(const struct options *options, struct table *results)
 {
-    int rc = scale_measure(options->is_quick, add_scale_row, results);
+    int rc = scale_measure(options->shared.is_quick, add_scale_row, results);
 
     if (rc < 0)
         fprintf(stderr, "bench-pmfs: scale: %s: %s\n", strerror(-rc), pmfs_errormsg());
@@ -321,183 +366,90 @@ static int measure_ops(const struct options *options, struct table *results)
         return rc;
     }
     if (minl2r_pool_info(pmfs_pool(bench.fs), &info) == 0)
-        printf("Medium: %s: %s\nRounds: %zu\n\n", minl2r_medium_name(info.medium),
-               info.medium_reason, options->rounds);
+        bench_print_setup(&options->shared, minl2r_medium_name(info.medium),
+                          info.medium_reason);
     for (size_t i = 0; rc == 0 && i < op_count; i++)
         rc = measure_op(&bench, &ops[i], options, results);
     bench_finish(&bench);
     return rc;
 }
 
-/* ---- Commands -------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------- */
 
-static int fail(const char *what, int rc)
+/* Before the others, which keep this thread on one core. */
+static int measure_threads(const struct options *options, struct table *results)
 {
-    fprintf(stderr, "bench-pmfs: %s: %s\n", what, table_strerror(rc));
-    return EXIT_FAILURE;
+    uint32_t threads = options->threads ? options->threads : 2;
+
+    return threads_measure(threads, options->shared.rounds, operations_of(options),
+                           add_threads_row, results);
 }
 
-static int write_json(const char *path, const struct table *results)
+static int measure(const void *arg, struct table *results)
 {
-    FILE *file = fopen(path, "w");
-    int rc = file ? table_write_json(results, file) : -errno;
+    const struct options *options = arg;
 
-    if (file && fclose(file) != 0 && rc == 0)
-        rc = -errno;
-    return rc;
-}
+    if (options->is_scale || options->threads > 0)
+        bench_print_setup(&options->shared, NULL, NULL);
+    int rc = options->is_scale ? 0 : measure_threads(options, results);
 
-static int measure(const struct options *options)
-{
-    struct table results;
-    int rc = scratch_init(options->directory);
-
-    if (rc < 0)
-        return fail(options->directory, rc);
+    if (rc < 0 || options->threads > 0)
+        return rc;
     rc = bench_pin();
-    if (rc < 0)
-        return fail("cannot stay on one core", rc);
-    table_init(&results, columns, COL_COUNT);
-    bench_print_machine();
-    if (!options->is_scale)
-        rc = measure_ops(options, &results);
-    if (rc == 0)
-        rc = measure_scale(options, &results);
-    if (rc == 0)
-        print_results(&results, TABLE_PLAIN);
-    if (rc == 0 && options->json_path)
-        rc = write_json(options->json_path, &results);
-    table_finish(&results);
-    return rc < 0 ? fail("measuring", rc) : EXIT_SUCCESS;
+    if (rc == 0 && !options->is_scale)
+        rc = measure_ops(options, results);
+    return rc < 0 ? rc : measure_scale(options, results);
 }
 
-static int measure_threads(const struct options *options)
+static int set_scale(void *options, const char *value)
 {
-    int rc = scratch_init(options->directory);
-
-    if (rc < 0)
-        return fail(options->directory, rc);
-    bench_print_machine();
-    rc = threads_measure(options->threads, options->rounds, options->operations);
-    return rc < 0 ? fail("measuring threads", rc) : EXIT_SUCCESS;
-}
-
-static int render(const char *path)
-{
-    struct table results;
-    FILE *in = fopen(path, "r");
-
-    if (!in)
-        return fail(path, -errno);
-    table_init(&results, columns, COL_COUNT);
-    int rc = table_read_json(&results, in);
-
-    if (rc == 0)
-        print_results(&results, TABLE_MARKDOWN);
-    table_finish(&results);
-    fclose(in);
-    return rc < 0 ? fail(path, rc) : EXIT_SUCCESS;
-}
-
-static void print_usage(FILE *out)
-{
-    fputs(
-        "Usage: bench-pmfs [OPTION ...]\n"
-        "\n"
-        "Measures the calls of pmfs.h, in-process, beside the floor: what it costs to "
-        "move\n"
-        "the same bytes with no filesystem and no atomicity. Prints a table, then "
-        "each\n"
-        "bar and whether it is met. Then how costs grow with the names in a directory, "
-        "to a\n"
-        "million, and with how full a pool is.\n"
-        "\n"
-        "  --quick         fewer and shorter rounds, with more noise; up to 10000 "
-        "names\n"
-        "  --scale         only how costs grow\n"
-        "  --rounds N      rounds (default 51)\n"
-        "  --threads N     only overwrites of blocks, by N threads in files of their "
-        "own\n"
-        "  --dir DIR       where pools are made: tmpfs or DAX (default /dev/shm); "
-        "needs\n"
-        "                  1.1 GiB, with --quick 420 MiB\n"
-        "  --json FILE     also write the results there\n"
-        "  --render FILE   measure nothing: print such results as Markdown\n"
-        "  --help          this text\n"
-        "\n"
-        "Exit status: 0, 1 if it could not run, 2 for a wrong usage.\n",
-        out);
-}
-
-static int parse_rounds(const char *text, size_t *rounds)
-{
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-
-    if (end == text || *end != '\0' || value < 1 || value > BENCH_ROUNDS_MAX)
-        return -EINVAL;
-    *rounds = value;
+    (void)value;
+    ((struct options *)options)->is_scale = true;
     return 0;
 }
 
-static int parse_option(struct options *options, int option)
+static int set_threads(void *arg, const char *value)
 {
-    switch (option) {
-    case 'q':
-        options->rounds = 11;
-        options->operations = 1000;
-        options->is_quick = true;
-        return 0;
-    case 's':
-        options->is_scale = true;
-        return 0;
-    case 'r':
-        return parse_rounds(optarg, &options->rounds);
-    case 't':
-        options->threads = (uint32_t)strtoul(optarg, NULL, 10);
-        return options->threads > 0 && options->threads <= THREADS_MAX ? 0 : -EINVAL;
-    case 'd':
-        options->directory = optarg;
-        return 0;
-    case 'j':
-        options->json_path = optarg;
-        return 0;
-    case 'm':
-        options->render_path = optarg;
-        return 0;
-    case 'h':
-        print_usage(stdout);
-        exit(EXIT_SUCCESS);
-    default:
-        return -EINVAL; /* getopt has said why */
-    }
+    struct options *options = arg;
+    uint64_t threads = 0;
+    int rc = bench_parse_number(value, 2, THREADS_MAX, &threads);
+
+    options->threads = (uint32_t)threads;
+    return rc;
 }
+
+static const struct bench_option own_options[] = {
+    {"scale", NULL, "only how costs grow", set_scale},
+    {"threads", "N",
+     "only overwrites of blocks, by one thread and by N, each in a file\n"
+     "of its own (else two are among the rest)",
+     set_threads},
+    {0},
+};
+
+static const struct bench_command command = {
+    .name = "bench-pmfs",
+    .about = "Measures the calls of pmfs.h, in-process, beside the floor: what it "
+             "costs to move\n"
+             "the same bytes with no filesystem and no atomicity. Prints a table, then "
+             "each\n"
+             "bar and whether it is met. Then how costs grow with the names in a "
+             "directory, to\n"
+             "a million, and with how full a pool is.",
+    .quick = "fewer and shorter rounds, with more noise; up to 10000 names",
+    .rounds = 51,
+    .quick_rounds = 11,
+    .options = own_options,
+    .room = "1.1 GiB, with --quick 420 MiB",
+    .columns = columns,
+    .column_count = COL_COUNT,
+    .measure = measure,
+    .print_bars = print_bars,
+};
 
 int main(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        {"quick", no_argument, NULL, 'q'},
-        {"scale", no_argument, NULL, 's'},
-        {"rounds", required_argument, NULL, 'r'},
-        {"threads", required_argument, NULL, 't'},
-        {"dir", required_argument, NULL, 'd'},
-        {"json", required_argument, NULL, 'j'},
-        {"render", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    struct options options = {
-        .rounds = 51, .operations = 2000, .directory = "/dev/shm"};
-    int option, rc = 0;
+    struct options options = {0};
 
-    while (rc == 0 && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-        rc = parse_option(&options, option);
-    if (rc < 0 || optind != argc) {
-        bench_say_wrong(argv, option);
-        print_usage(stderr);
-        return EXIT_USAGE;
-    }
-    if (options.threads > 0)
-        return measure_threads(&options);
-    return options.render_path ? render(options.render_path) : measure(&options);
+    return bench_main(&command, &options, argc, argv);
 }

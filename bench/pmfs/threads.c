@@ -133,33 +133,37 @@ static double run_round(struct team *team, write_fn *write, uint32_t active)
     return (double)(end_ns - start_ns) / team->operations;
 }
 
-static int measure(struct team *team, const char *name, write_fn *write, size_t rounds)
+/* In each round alone and together, on pmfs and on plain memory. */
+static int measure(struct team *team, size_t rounds, struct threads_figure *alone,
+                   struct threads_figure *together)
 {
-    double alone_ns[BENCH_ROUNDS_MAX], together_ns[BENCH_ROUNDS_MAX];
-
-    run_round(team, write, team->thread_count);
+    run_round(team, write_file, together->threads);
+    run_round(team, write_floor, together->threads);
     for (size_t i = 0; i < rounds; i++) {
-        alone_ns[i] = run_round(team, write, 1);
-        together_ns[i] = run_round(team, write, team->thread_count);
+        alone->ns[i] = run_round(team, write_file, 1);
+        together->ns[i] = run_round(team, write_file, together->threads);
+        alone->floor_ns[i] = run_round(team, write_floor, 1);
+        together->floor_ns[i] = run_round(team, write_floor, together->threads);
     }
     for (uint32_t i = 0; i < team->thread_count; i++)
         if (team->workers[i].rc < 0)
             return team->workers[i].rc;
-    printf("%-12s %8.0f %11.0f %8.2f\n", name, bench_spread(alone_ns, rounds).median,
-           bench_spread(together_ns, rounds).median,
-           team->thread_count * bench_ratio(alone_ns, together_ns, rounds));
     return 0;
 }
 
-static int measure_both(struct team *team, size_t rounds)
+static int measure_both(struct team *team, size_t rounds, threads_add_fn *add,
+                        void *arg)
 {
-    printf("Overwrites of %u B by %u threads, each in a file of its own; ns of one by "
-           "wall "
-           "clock\n\n%-12s %8s %11s %8s\n",
-           WRITE_SIZE, team->thread_count, "", "1 thread", "all threads", "scaling");
-    int rc = measure(team, "pmfs", write_file, rounds);
+    static struct threads_figure alone, together; /* large */
 
-    return rc < 0 ? rc : measure(team, "floor", write_floor, rounds);
+    alone = (struct threads_figure){.threads = 1, .size = WRITE_SIZE, .rounds = rounds};
+    together = alone;
+    together.threads = team->thread_count;
+    int rc = measure(team, rounds, &alone, &together);
+
+    if (rc == 0)
+        rc = add(arg, &alone);
+    return rc < 0 ? rc : add(arg, &together);
 }
 
 /* ---- Making ---------------------------------------------------------------------- */
@@ -216,7 +220,7 @@ static int start_threads(struct team *team)
 
         *worker = (struct worker){.team = team,
                                   .index = i,
-                                  .floor = team->floor + i * FILE_SIZE,
+                                  .floor = team->floor + (size_t)i * FILE_SIZE,
                                   .random_state = i};
         int rc = make_file(worker);
 
@@ -236,7 +240,8 @@ static void stop_threads(struct team *team)
         pthread_join(team->workers[i].thread, NULL);
 }
 
-int threads_measure(uint32_t thread_count, size_t rounds, uint32_t operations)
+int threads_measure(uint32_t thread_count, size_t rounds, uint32_t operations,
+                    threads_add_fn *add, void *arg)
 {
     struct team team = {.thread_count = thread_count, .operations = operations};
     int rc = make_filesystem(&team);
@@ -249,7 +254,7 @@ int threads_measure(uint32_t thread_count, size_t rounds, uint32_t operations)
     rc = team.workers ? start_threads(&team) : -ENOMEM;
     if (rc < 0)
         return rc;
-    rc = measure_both(&team, rounds);
+    rc = measure_both(&team, rounds, add, arg);
     stop_threads(&team);
     free(team.workers);
     pmem_unmap(team.floor, thread_count * FILE_SIZE);

@@ -6,13 +6,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bench/harness.h"
+
 #define THREADS_MAX 64u
 
+/* Overwrites of `size` bytes by so many threads, each in a file of its own. */
+struct threads_figure {
+    uint32_t threads;
+    uint32_t size;
+    size_t rounds;
+    double ns[BENCH_ROUNDS_MAX];       /* of one thread's operation, by wall clock */
+    double floor_ns[BENCH_ROUNDS_MAX]; /* the same on plain memory */
+};
+
+typedef int threads_add_fn(void *arg, const struct threads_figure *figure);
+
 /*
- * Prints how much more `thread_count` threads, each on a core of its own, overwrite per
- * second than one does, by wall clock: on pmfs, and on plain memory, which says what the
- * machine has to give. Scratch files must be possible. A negative errno.
+ * Adds two figures, of one thread and of `thread_count`, each on a core of its own, in
+ * the same rounds. Plain memory says what the machine has to give. Scratch files must be
+ * possible. A negative errno.
  */
-int threads_measure(uint32_t thread_count, size_t rounds, uint32_t operations);
+int threads_measure(uint32_t thread_count, size_t rounds, uint32_t operations,
+                    threads_add_fn *add, void *arg);
 
 #endif

@@ -5,13 +5,13 @@
  * MINL2R_POINTER_AUTO makes of that, and what it gains over half of a block.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/command.h"
 #include "bench/delay/delay.h"
 #include "bench/harness.h"
 #include "bench/scratch.h"
@@ -19,21 +19,16 @@
 #include "libminl2r/calibrate.h"
 #include "libminl2r/pool.h"
 
-enum { EXIT_USAGE = 2 };
-
 #define BLOCK_SIZE MINL2R_BLOCK_SIZE_DEFAULT
 #define BLOCKS_RANDOM ((uint64_t)16384) /* 64 MiB: more than the caches hold */
 #define BLOCKS_HOT ((uint64_t)16)
 #define POOL_SIZE (BLOCKS_RANDOM * BLOCK_SIZE + ((uint64_t)16 << 20))
 #define TRIAL_SIZE ((uint64_t)4 << 20)
 
-struct options {
-    size_t rounds;
-    uint32_t operations; /* per batch */
-    const char *directory;
-    const char *json_path;   /* NULL: none */
-    const char *render_path; /* NULL: measure */
-};
+static uint32_t operations_of(const struct bench_options *options)
+{
+    return options->is_quick ? 200 : 2000; /* per batch */
+}
 
 /* ---- Results --------------------------------------------------------------------- */
 
@@ -176,7 +171,7 @@ static void print_summary_plain(const struct summary *s)
            s->by_auto.pm_bytes, winner(s->by_half.pm_bytes, s->by_auto.pm_bytes));
 }
 
-static void print_results(const struct table *results, enum table_format format)
+static int print_results(const struct table *results, enum table_format format)
 {
     if (format == TABLE_MARKDOWN)
         puts("| medium | pattern | crossing | auto | half ns | auto ns | crossing ns | "
@@ -194,6 +189,7 @@ static void print_results(const struct table *results, enum table_format format)
     }
     putchar('\n');
     table_print(results, format, stdout);
+    return 0;
 }
 
 /* ---- The pool -------------------------------------------------------------------- */
@@ -338,7 +334,7 @@ static int measure(struct table *results, struct load *data, struct load *pointe
 
 static int measure_pattern(struct table *results, struct bed *bed,
                            const struct delay_medium *medium, bool hot,
-                           uint32_t auto_threshold, const struct options *options)
+                           uint32_t auto_threshold, const struct bench_options *options)
 {
     static struct load data, pointer; /* large */
     int rc = 0;
@@ -350,7 +346,7 @@ static int measure_pattern(struct table *results, struct bed *bed,
                              .threshold = BLOCK_SIZE + 1,
                              .blocks = hot ? BLOCKS_HOT : BLOCKS_RANDOM,
                              .size = size,
-                             .operations = options->operations};
+                             .operations = operations_of(options)};
         renew_bytes(bed);
         pointer = data;
         pointer.threshold = MINL2R_POINTER_ALWAYS;
@@ -362,7 +358,7 @@ static int measure_pattern(struct table *results, struct bed *bed,
 
 static int measure_medium(struct table *results, struct bed *bed,
                           const struct delay_medium *medium,
-                          const struct options *options)
+                          const struct bench_options *options)
 {
     uint32_t threshold;
 
@@ -378,7 +374,7 @@ static int measure_medium(struct table *results, struct bed *bed,
 }
 
 static int measure_all(struct table *results, struct bed *bed,
-                       const struct options *options)
+                       const struct bench_options *options)
 {
     int rc = 0;
 
@@ -387,140 +383,44 @@ static int measure_all(struct table *results, struct bed *bed,
     return rc;
 }
 
-/* ---- Commands -------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------- */
 
-static int fail(const char *what, int rc)
-{
-    fprintf(stderr, "bench-threshold: %s: %s\n", what, table_strerror(rc));
-    return EXIT_FAILURE;
-}
-
-static int write_json(const char *path, const struct table *results)
-{
-    FILE *file = fopen(path, "w");
-    int rc = file ? table_write_json(results, file) : -errno;
-
-    if (file && fclose(file) != 0 && rc == 0)
-        rc = -errno;
-    return rc;
-}
-
-static void print_head(const struct bed *bed, const struct options *options)
-{
-    struct minl2r_info info;
-
-    bench_print_machine();
-    if (minl2r_pool_info(bed->pool, &info) == 0)
-        printf("Medium: %s: %s\nRounds: %zu\n\n", minl2r_medium_name(info.medium),
-               info.medium_reason, options->rounds);
-}
-
-static int run(const struct options *options)
+static int run(const void *options, struct table *results)
 {
     static struct bed bed; /* large */
-    struct table results;
-    int rc = scratch_init(options->directory);
+    struct minl2r_info info;
+    int rc = bench_pin();
 
-    if (rc == 0)
-        rc = bench_pin();
     if (rc == 0)
         rc = make_bed(&bed);
     if (rc < 0)
-        return fail("making the pool", rc);
-    print_head(&bed, options);
-    table_init(&results, columns, COL_COUNT);
-    rc = measure_all(&results, &bed, options);
-    if (rc == 0)
-        print_results(&results, TABLE_PLAIN);
-    if (rc == 0 && options->json_path)
-        rc = write_json(options->json_path, &results);
-    table_finish(&results);
+        return rc;
+    if (minl2r_pool_info(bed.pool, &info) == 0)
+        bench_print_setup(options, minl2r_medium_name(info.medium), info.medium_reason);
+    rc = measure_all(results, &bed, options);
     minl2r_pool_close(bed.pool);
-    return rc < 0 ? fail("measuring", rc) : EXIT_SUCCESS;
+    return rc;
 }
 
-static int render(const char *path)
-{
-    struct table results;
-    FILE *in = fopen(path, "r");
-
-    if (!in)
-        return fail(path, -errno);
-    table_init(&results, columns, COL_COUNT);
-    int rc = table_read_json(&results, in);
-
-    if (rc == 0)
-        print_results(&results, TABLE_MARKDOWN);
-    table_finish(&results);
-    fclose(in);
-    return rc < 0 ? fail(path, rc) : EXIT_SUCCESS;
-}
-
-static void print_usage(FILE *out)
-{
-    fputs("Usage: bench-threshold [OPTION ...]\n"
-          "\n"
-          "Measures data and pointer logging of parts of a block, on this machine's "
-          "memory\n"
-          "and on the media of the delay model; shows where the curves cross, what\n"
-          "MINL2R_POINTER_AUTO chose, and what that gains over half of a block.\n"
-          "\n"
-          "  --quick         fewer and shorter rounds, with more noise\n"
-          "  --dir DIR       where the pool is: tmpfs or DAX (default /dev/shm); needs "
-          "90\n"
-          "                  MiB\n"
-          "  --json FILE     also write the results there\n"
-          "  --render FILE   measure nothing: print such results as Markdown\n"
-          "  --help          this text\n"
-          "\n"
-          "Exit status: 0, 1 if it could not run, 2 for a wrong usage.\n",
-          out);
-}
-
-static int parse_option(struct options *options, int option)
-{
-    switch (option) {
-    case 'q':
-        options->rounds = 3;
-        options->operations = 200;
-        return 0;
-    case 'd':
-        options->directory = optarg;
-        return 0;
-    case 'j':
-        options->json_path = optarg;
-        return 0;
-    case 'm':
-        options->render_path = optarg;
-        return 0;
-    case 'h':
-        print_usage(stdout);
-        exit(EXIT_SUCCESS);
-    default:
-        return -EINVAL; /* getopt has said why */
-    }
-}
+static const struct bench_command command = {
+    .name = "bench-threshold",
+    .about = "Measures data and pointer logging of parts of a block, on this machine's "
+             "memory\n"
+             "and on the media of the delay model; shows where the curves cross, what\n"
+             "MINL2R_POINTER_AUTO chose, and what that gains over half of a block.",
+    .quick = "fewer and shorter rounds, with more noise",
+    .rounds = 21,
+    .quick_rounds = 3,
+    .room = "90 MiB",
+    .columns = columns,
+    .column_count = COL_COUNT,
+    .measure = run,
+    .print = print_results,
+};
 
 int main(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        {"quick", no_argument, NULL, 'q'},
-        {"dir", required_argument, NULL, 'd'},
-        {"json", required_argument, NULL, 'j'},
-        {"render", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    struct options options = {
-        .rounds = 21, .operations = 2000, .directory = "/dev/shm"};
-    int option, rc = 0;
+    struct bench_options options = {0};
 
-    while (rc == 0 && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-        rc = parse_option(&options, option);
-    if (rc < 0 || optind != argc) {
-        bench_say_wrong(argv, option);
-        print_usage(stderr);
-        return EXIT_USAGE;
-    }
-    return options.render_path ? render(options.render_path) : run(&options);
+    return bench_main(&command, &options, argc, argv);
 }

@@ -12,13 +12,6 @@ fail() {
 directory=$(mktemp -d /dev/shm/minl2r-test-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 
-for arguments in --nonsense extra; do
-    status=0
-    # shellcheck disable=SC2086
-    "$program" $arguments >/dev/null 2>&1 || status=$?
-    [ "$status" -eq 2 ] || fail "bench-threshold $arguments: exit status $status"
-done
-
 "$program" --quick --dir "$directory" --json "$directory/threshold.json" \
     >"$directory/table"
 "$program" --render "$directory/threshold.json" >"$directory/rendered"

@@ -3,134 +3,22 @@
  * bench-tx - compares transactions of minl2r with libpmemobj, libpmemblk and the floor.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/command.h"
 #include "bench/harness.h"
-#include "bench/scratch.h"
 #include "bench/tx/count.h"
 #include "bench/tx/run.h"
 #include "bench/tx/tx.h"
 
-enum { EXIT_USAGE = 2 };
-
 struct options {
-    struct run_options run;
-    bool quick;
+    struct bench_options shared;
+    const char *case_name; /* NULL: all */
     bool no_counts;
-    const char *directory;
-    const char *json_path;   /* NULL: none */
-    const char *render_path; /* NULL: measure */
 };
-
-/* ---- Options --------------------------------------------------------------------- */
-
-static void print_usage(FILE *out)
-{
-    fputs("Usage: bench-tx [OPTION ...]\n"
-          "\n"
-          "Compares transactions of minl2r with libpmemobj, libpmemblk, and the floor: "
-          "what\n"
-          "it costs to make the same bytes durable without atomicity. All run "
-          "interleaved\n"
-          "on one core. Prints a table, then each bar and whether it is met.\n"
-          "\n"
-          "  --quick         shorter rounds: ends within 30 seconds\n"
-          "  --case NAME     only ranges, prove, block, snapshot, store64, abort, open "
-          "or\n                  recover\n"
-          "  --rounds N      rounds (default 11)\n"
-          "  --dir DIR       where pools are made: tmpfs or DAX (default /dev/shm); "
-          "needs\n"
-          "                  2.3 GiB\n"
-          "  --json FILE     also write the results there\n"
-          "  --render FILE   measure nothing: print such results as Markdown\n"
-          "  --no-counts     leave out the second run, which counts the fences and "
-          "lines of\n"
-          "                  PMDK's libraries\n"
-          "  --help          this text\n"
-          "\n"
-          "Exit status: 0, 1 if it could not run, 2 for a wrong usage.\n",
-          out);
-}
-
-static int usage_error(const char *what, const char *value)
-{
-    fprintf(stderr, "bench-tx: %s: %s\n", what, value);
-    return -EINVAL;
-}
-
-static int parse_rounds(const char *text, size_t *rounds)
-{
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-
-    if (end == text || *end != '\0' || value < 1 || value > BENCH_ROUNDS_MAX)
-        return usage_error("no number of rounds", text);
-    *rounds = value;
-    return 0;
-}
-
-static int parse_option(struct options *options, int option)
-{
-    switch (option) {
-    case 'q':
-        options->quick = true;
-        return 0;
-    case 'c':
-        options->run.case_name = optarg;
-        return run_has_case(optarg) ? 0 : usage_error("no such case", optarg);
-    case 'r':
-        return parse_rounds(optarg, &options->run.rounds);
-    case 'd':
-        options->directory = optarg;
-        return 0;
-    case 'j':
-        options->json_path = optarg;
-        return 0;
-    case 'n':
-        options->no_counts = true;
-        return 0;
-    case 'm':
-        options->render_path = optarg;
-        return 0;
-    case 'h':
-        print_usage(stdout);
-        exit(EXIT_SUCCESS);
-    default:
-        return -EINVAL; /* getopt has said why */
-    }
-}
-
-static int parse_options(struct options *options, int argc, char **argv)
-{
-    static const struct option long_options[] = {
-        {"quick", no_argument, NULL, 'q'},
-        {"case", required_argument, NULL, 'c'},
-        {"rounds", required_argument, NULL, 'r'},
-        {"dir", required_argument, NULL, 'd'},
-        {"json", required_argument, NULL, 'j'},
-        {"render", required_argument, NULL, 'm'},
-        {"no-counts", no_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    int option;
-
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-        if (parse_option(options, option) < 0)
-            return -EINVAL;
-    return optind == argc ? 0 : usage_error("unexpected argument", argv[optind]);
-}
-
-static void choose_effort(struct options *options)
-{
-    if (options->run.rounds == 0)
-        options->run.rounds = 11;
-    options->run.operations = options->quick ? 2000 : 20000;
-}
 
 /* ---- Environment ----------------------------------------------------------------- */
 
@@ -164,137 +52,94 @@ static int require_environment(char **argv)
     return -errno;
 }
 
-static void print_environment(const struct options *options)
+static void print_environment(const struct bench_options *options,
+                              const struct run_options *run)
 {
     bench_print_machine();
     printf("PMDK: %s\n", BENCH_PMDK_VERSION);
     printf("Pools: in %s\n", options->directory);
-    printf("Rounds: %zu, of %llu operations per system\n", options->run.rounds,
-           (unsigned long long)options->run.operations);
+    printf("Rounds: %zu, of %llu operations per system\n", run->rounds,
+           (unsigned long long)run->operations);
 }
 
-/* ---- Output ---------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------- */
 
-static int fail(const char *what, int rc)
+static int measure(const void *arg, struct table *results)
 {
-    fprintf(stderr, "bench-tx: %s: %s\n", what, table_strerror(rc));
-    return EXIT_FAILURE;
-}
+    const struct options *options = arg;
+    const struct run_options run = {
+        .case_name = options->case_name,
+        .rounds = options->shared.rounds,
+        .operations = options->shared.is_quick ? 2000 : 20000,
+    };
+    int rc = bench_pin();
 
-static int print_results(const struct table *results, enum table_format format)
-{
-    if (format == TABLE_MARKDOWN)
-        puts("### Bars\n");
-    else
-        table_print(results, format, stdout);
-    if (format == TABLE_PLAIN)
-        puts("\nBars");
-    int rc = bars_print(results, format, stdout);
-
-    if (format == TABLE_MARKDOWN) {
-        puts("\n### All results\n");
-        table_print(results, format, stdout);
-    }
-    return rc;
-}
-
-/* The file appears only when it is complete. */
-struct json_file {
-    const char *path;
-    char *partial_path;
-    FILE *file;
-};
-
-static int json_open(struct json_file *json, const char *path)
-{
-    *json = (struct json_file){.path = path};
-    if (!path)
-        return 0;
-    if (asprintf(&json->partial_path, "%s.partial", path) < 0)
-        return -ENOMEM;
-    scratch_adopt(json->partial_path);
-    json->file = fopen(json->partial_path, "w");
-    return json->file ? 0 : -errno;
-}
-
-static int json_close(struct json_file *json, const struct table *results)
-{
-    if (!json->path)
-        return 0;
-    int rc = table_write_json(results, json->file);
-
-    if (fclose(json->file) != 0 && rc == 0)
-        rc = -errno;
-    if (rc == 0 && rename(json->partial_path, json->path) < 0)
-        rc = -errno;
     if (rc < 0)
-        return rc; /* the path is needed until the file is removed, at exit */
-    scratch_keep(json->partial_path);
-    free(json->partial_path);
+        return rc;
+    print_environment(&options->shared, &run);
+    rc = run_workloads(&run, results);
+    if (rc < 0 || options->no_counts)
+        return rc;
+    return count_in_second_run(options->case_name, options->shared.directory, results);
+}
+
+static int print_bars(const struct table *results, enum table_format format)
+{
+    return bars_print(results, format, stdout);
+}
+
+static int set_case(void *arg, const char *value)
+{
+    struct options *options = arg;
+
+    options->case_name = value;
+    return run_has_case(value) ? 0 : -EINVAL;
+}
+
+static int set_no_counts(void *arg, const char *value)
+{
+    struct options *options = arg;
+
+    (void)value;
+    options->no_counts = true;
     return 0;
 }
 
-/* ---- Commands -------------------------------------------------------------------- */
+static const struct bench_option own_options[] = {
+    {"case", "NAME",
+     "only ranges, prove, block, snapshot, store64, abort, open or\nrecover", set_case},
+    {"no-counts", NULL,
+     "leave out the second run, which counts the fences and lines\nof PMDK's libraries",
+     set_no_counts},
+    {0},
+};
 
-static int render(const char *path)
-{
-    struct table results;
-    FILE *in = fopen(path, "r");
-
-    if (!in)
-        return fail(path, -errno);
-    table_init(&results, tx_columns, TX_COLUMN_COUNT);
-    int rc = table_read_json(&results, in);
-
-    if (rc == 0)
-        rc = print_results(&results, TABLE_MARKDOWN);
-    table_finish(&results);
-    fclose(in);
-    return rc < 0 ? fail(path, rc) : EXIT_SUCCESS;
-}
-
-static int measure(const struct options *options)
-{
-    struct table results;
-    struct json_file json;
-    int rc = scratch_init(options->directory);
-
-    if (rc < 0)
-        return fail(options->directory, rc);
-    rc = json_open(&json, options->json_path);
-    if (rc < 0)
-        return fail(options->json_path, rc);
-    rc = bench_pin();
-    if (rc < 0)
-        return fail("cannot stay on one core", rc);
-    print_environment(options);
-    table_init(&results, tx_columns, TX_COLUMN_COUNT);
-    if (run_workloads(&options->run, &results) < 0)
-        return EXIT_FAILURE; /* it has said why */
-    if (!options->no_counts) {
-        rc = count_in_second_run(options->run.case_name, options->directory, &results);
-        if (rc < 0)
-            return fail("counting in a second run", rc);
-    }
-    rc = print_results(&results, TABLE_PLAIN);
-    if (rc == 0)
-        rc = json_close(&json, &results);
-    table_finish(&results);
-    return rc < 0 ? fail("writing the results", rc) : EXIT_SUCCESS;
-}
+static const struct bench_command command = {
+    .name = "bench-tx",
+    .about = "Compares transactions of minl2r with libpmemobj, libpmemblk, and the "
+             "floor: what\n"
+             "it costs to make the same bytes durable without atomicity. All run "
+             "interleaved\n"
+             "on one core. Prints a table, then each bar and whether it is met.",
+    .quick = "shorter rounds: ends within 30 seconds",
+    .rounds = 11,
+    .quick_rounds = 11,
+    .options = own_options,
+    .room = "2.3 GiB",
+    .columns = tx_columns,
+    .column_count = TX_COLUMN_COUNT,
+    .measure = measure,
+    .print_bars = print_bars,
+};
 
 int main(int argc, char **argv)
 {
-    struct options options = {.directory = "/dev/shm"};
-
-    if (parse_options(&options, argc, argv) < 0) {
-        print_usage(stderr);
-        return EXIT_USAGE;
-    }
-    if (options.render_path)
-        return render(options.render_path);
-    choose_effort(&options);
+    struct options options = {0};
     int rc = require_environment(argv);
 
-    return rc < 0 ? fail("setting PMEM_IS_PMEM_FORCE", rc) : measure(&options);
+    if (rc < 0) {
+        fprintf(stderr, "bench-tx: setting PMEM_IS_PMEM_FORCE: %s\n", strerror(-rc));
+        return EXIT_FAILURE;
+    }
+    return bench_main(&command, &options, argc, argv);
 }

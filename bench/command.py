@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line that benchmarks share, as command.h has it, and what follows from it: to
+measure, print and store, or to print what is stored. Results are a list of dictionaries."""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+
+
+class Failure(Exception):
+    """Something that a benchmark needs does not work; the text says what."""
+
+
+# ---- Options ------------------------------------------------------------------------------
+
+def _round_count(text):
+    if not text.isdecimal() or not 0 < int(text) < 1000:
+        raise argparse.ArgumentTypeError(f"no number of rounds: {text}")
+    return int(text)
+
+
+def some_of(known):
+    """For argparse: a type of comma-separated names."""
+    def parse(text):
+        for name in text.split(","):
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"there is no {name}")
+        return text.split(",")
+    return parse
+
+
+def make_parser(program, text, quick, rounds, room, epilog=None):
+    """`rounds`: how many unless told, and with --quick."""
+    parser = argparse.ArgumentParser(prog=program, description=text, epilog=epilog)
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--rounds", type=_round_count, metavar="N",
+                        help=f"rounds (default {rounds[0]}, with --quick {rounds[1]})")
+    parser.add_argument("--dir", default="/dev/shm",
+                        help="where files are made: tmpfs or DAX (default /dev/shm); "
+                             f"needs {room}")
+    parser.add_argument("--json", metavar="FILE", help="also write the results there")
+    parser.add_argument("--render", metavar="FILE",
+                        help="measure nothing: print such results as Markdown")
+    parser.set_defaults(rounds_default=rounds)
+    return parser
+
+
+def parse(parser):
+    options = parser.parse_args()
+    options.rounds = options.rounds or options.rounds_default[1 if options.quick else 0]
+    return options
+
+
+# ---- The machine --------------------------------------------------------------------------
+
+def print_setup(medium, rounds):
+    """The lines that bench/update-docs.sh puts into the document."""
+    with open("/proc/cpuinfo") as cpuinfo:
+        cpu = next((line.split(":", 1)[1].strip() for line in cpuinfo
+                    if line.startswith("model name")), "unknown")
+    system = os.uname()
+    command = " ".join([os.path.basename(sys.argv[0]).removeprefix("bench-"), *sys.argv[1:]])
+    print(f"Command: ./dev bench {command}\nCPU: {cpu}\nCores: {os.cpu_count()}\n"
+          f"Kernel: {system.sysname} {system.release}\nMedium: {medium}\nRounds: {rounds}\n",
+          flush=True)
+
+
+# ---- Stored results -----------------------------------------------------------------------
+
+def read_json(path):
+    with open(path) as file:
+        try:
+            return json.load(file)
+        except ValueError as error:
+            raise Failure(f"{path}: these are no results: {error}") from error
+
+
+@contextlib.contextmanager
+def _results_file(path):
+    """What writes rows there, one a line. The file appears only when it is complete; that it
+    can be made is seen at once."""
+    partial = path + ".partial"
+    with open(partial, "w") as file:
+        try:
+            yield lambda rows: file.write(
+                "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+        except BaseException:
+            os.remove(partial)
+            raise
+    os.rename(partial, path)
+
+
+# ---- Running ------------------------------------------------------------------------------
+
+def _end(number, _):
+    """What has been started ends, too, and leaves nothing behind."""
+    sys.exit(128 + number)
+
+
+def _run(options, measure, show):
+    if options.render:
+        show(read_json(options.render), markdown=True)
+        return
+    with contextlib.ExitStack() as stack:
+        write = stack.enter_context(_results_file(options.json)) if options.json else None
+        rows = measure(options)
+        show(rows, markdown=False)
+        if write:
+            write(rows)
+
+
+def main(program, options, measure, show):
+    """The program's exit status."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
+    try:
+        _run(options, measure, show)
+    except Failure as failure:
+        print(f"{program}: {failure}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        what = f"{error.filename}: ".replace(".partial:", ":") if error.filename else ""
+        print(f"{program}: {what}{error.strerror}", file=sys.stderr)
+        return 1
+    return 0
