@@ -41,6 +41,12 @@ struct literal {
     uint64_t bytes;
 };
 
+/* Part of what a checksum is taken of. */
+struct part {
+    uint32_t choice;
+    uint64_t bytes;
+};
+
 /* Which contents are left, and how that came about: see lazy.c. */
 struct lazy {
     bool *alive, *saved; /* as the level's contents */
@@ -63,6 +69,8 @@ struct lazy {
         uint32_t killed_event, event;
     } * cuts; /* when a checksum may have been right */
     uint32_t cut_count, cut_capacity;
+    struct part *parts;
+    uint32_t part_capacity;
     struct decision {
         uint32_t taken, count;
     } * path;

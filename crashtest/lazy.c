@@ -19,6 +19,7 @@
 #include "crashtest/explorer.h"
 
 #define GUARDED 16
+#define LOSSES_MAX 3
 
 static uint64_t bytes_of_access(uint64_t line, uint64_t offset, uint64_t end)
 {
@@ -362,16 +363,8 @@ static void narrow(struct explorer *x, struct level *level, uint32_t choice,
 
 /* ---- Checksums ------------------------------------------------------------------- */
 
-/* Part of what a checksum is taken of. */
-struct part {
-    uint32_t choice;
-    uint64_t bytes;
-};
-
-#define PARTS_MAX 1024
-
 struct sum {
-    struct part parts[PARTS_MAX];
+    const struct part *parts;
     uint32_t count;
     uint64_t offset, end;
 };
@@ -401,20 +394,26 @@ static bool has_several(const struct level *level, uint32_t choice, uint64_t byt
     return false;
 }
 
-static void find_parts(const struct level *level, struct sum *sum)
+static void find_parts(struct level *level, struct sum *sum)
 {
-    for (uint64_t line = sum->offset & ~(uint64_t)(LINE_SIZE - 1);
-         line < sum->end && sum->count < PARTS_MAX; line += LINE_SIZE) {
+    struct lazy *lazy = &level->lazy;
+
+    for (uint64_t line = sum->offset & ~(uint64_t)(LINE_SIZE - 1); line < sum->end;
+         line += LINE_SIZE) {
         uint32_t choice = choice_at(level, line);
 
         if (choice == UINT32_MAX)
             continue;
         uint64_t bytes =
-            bytes_of_access(line, sum->offset, sum->end) & level->lazy.open[choice];
+            bytes_of_access(line, sum->offset, sum->end) & lazy->open[choice];
 
-        if (has_several(level, choice, bytes))
-            sum->parts[sum->count++] = (struct part){choice, bytes};
+        if (!has_several(level, choice, bytes))
+            continue;
+        lazy->parts = explorer_grow(lazy->parts, sum->count + 1, &lazy->part_capacity,
+                                    sizeof(*lazy->parts));
+        lazy->parts[sum->count++] = (struct part){choice, bytes};
     }
+    sum->parts = lazy->parts;
 }
 
 static void add_cut(struct lazy *lazy, struct cut cut)
@@ -564,12 +563,6 @@ static void restrict_to_clause(struct level *level, const struct literal *litera
         restrict_to(level, literals[i].choice, literals[i].content, literals[i].bytes);
 }
 
-static void close_parts(struct lazy *lazy, const struct sum *sum)
-{
-    for (uint32_t i = 0; i < sum->count; i++)
-        lazy->open[sum->parts[i].choice] &= ~sum->parts[i].bytes;
-}
-
 /* Which of the clauses from `first` on can be broken, with all before them held? Lists
  * them in `ways`. */
 static uint32_t find_complete(struct explorer *x, struct level *level, uint32_t first)
@@ -620,27 +613,88 @@ static bool be_torn(struct explorer *x, struct level *level, const struct sum *s
            find_contents(x, level);
 }
 
+/* The least of the contents that differ in the literal's bytes. UINT32_MAX: none. */
+static uint32_t first_alive_unlike(const struct level *level,
+                                   const struct literal *literal)
+{
+    for (uint32_t i = 0; i < level->choices[literal->choice].count; i++)
+        if (is_alive(level, literal->choice, i) && literal_holds(level, literal, i))
+            return i;
+    return UINT32_MAX;
+}
+
+/* The contrary of the clause, but that one of its lines is missing. */
+static void restrict_to_loss(struct level *level, const struct literal *literals,
+                             uint32_t count, uint32_t lost)
+{
+    uint32_t least = first_alive_unlike(level, &literals[lost]);
+
+    restrict_to_clause(level, literals, lost);
+    restrict_to_clause(level, &literals[lost + 1], count - lost - 1);
+    if (least != UINT32_MAX)
+        restrict_to(level, literals[lost].choice, least, literals[lost].bytes);
+}
+
+/*
+ * All that is torn is one to a checksum. What takes none, but looks at some of the
+ * bytes, would not notice that others are missing: that is tried, too, the first line,
+ * one between and the last. Few lines have few states, which are tried in any case.
+ */
+static uint32_t find_losses(struct explorer *x, struct level *level, uint32_t clause,
+                            uint32_t count, uint32_t losses[LOSSES_MAX])
+{
+    const struct lazy *lazy = &level->lazy;
+    const struct literal *literals = &lazy->literals[clause_begin(lazy, clause)];
+    const uint32_t lines[LOSSES_MAX] = {0, count / 2, count - 1};
+    bool fell_short = x->fell_short;
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < LOSSES_MAX; i++) {
+        save(level);
+        restrict_to_loss(level, literals, count, lines[i]);
+        if (find_contents(x, level))
+            losses[found++] = lines[i];
+        restore(level);
+    }
+    x->fell_short = fell_short; /* it was not all there is */
+    return found;
+}
+
+/* From now on the bytes are decided. */
+static void close_sum(struct lazy *lazy, const struct sum *sum, uint32_t first)
+{
+    for (uint32_t i = 0; i < sum->count; i++)
+        lazy->open[sum->parts[i].choice] &= ~sum->parts[i].bytes;
+    drop_clauses(lazy, first);
+}
+
+/* Complete, as one of the clauses says; torn; or torn with a certain line missing. */
 static void choose_sum(struct explorer *x, struct level *level, const struct sum *sum)
 {
     struct lazy *lazy = &level->lazy;
-    uint32_t first = lazy->clause_count;
+    uint32_t first = lazy->clause_count, losses[LOSSES_MAX];
 
     find_cuts(x, level, sum);
     add_clauses(level, sum);
     uint32_t complete = find_complete(x, level, first);
+    uint32_t lost = complete > 0 && sum->count > LOSSES_MAX
+                        ? find_losses(x, level, lazy->ways[0], sum->count, losses)
+                        : 0;
 
     save(level);
-    uint32_t ways = complete + be_torn(x, level, sum, first);
+    uint32_t torn = be_torn(x, level, sum, first);
+    uint32_t ways = complete + torn + lost;
     uint32_t taken = ways > 1 ? decide(lazy, ways) : 0;
+    uint32_t clause = complete > 0 ? lazy->ways[taken < complete ? taken : 0] : first;
+    const struct literal *literals = &lazy->literals[clause_begin(lazy, clause)];
 
     if (taken < complete) {
-        uint32_t clause = lazy->ways[taken];
-
         restore(level);
-        restrict_to_clause(level, &lazy->literals[clause_begin(lazy, clause)],
-                           lazy->clause_ends[clause] - clause_begin(lazy, clause));
-        drop_clauses(lazy, first);
-        close_parts(lazy, sum);
+        restrict_to_clause(level, literals, sum->count);
+        close_sum(lazy, sum, first);
+    } else if (taken >= complete + torn) {
+        restrict_to_loss(level, literals, sum->count, losses[taken - complete - torn]);
+        close_sum(lazy, sum, first);
     }
     patch_wanted(x, level);
 }
@@ -844,5 +898,6 @@ void lazy_finish(struct lazy *lazy)
     free(lazy->literals);
     free(lazy->clause_ends);
     free(lazy->cuts);
+    free(lazy->parts);
     free(lazy->path);
 }

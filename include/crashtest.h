@@ -137,7 +137,8 @@ void crashtest_end(void);
  * `recover` or `check` takes a checksum of these bytes of PM, or compares them all, until
  * crashtest_hash_end(), and all that it will make of it is whether they are
  * complete: as they were when `run` had paused storing them. All other contents, of
- * which there may be any number, are then tried as one. Optional.
+ * which there may be any number, are then tried as one; and, of many lines, that only
+ * the first is missing, one between, or the last. Optional.
  */
 void crashtest_hash_begin(const void *data, size_t size);
 void crashtest_hash_end(void);
