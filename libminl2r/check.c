@@ -84,9 +84,9 @@ static void check_word_hint(struct check *check, uint32_t lane)
 {
     uint64_t word = pm_load64(&pool_lane(check->pool, lane)->word);
 
-    if (word != 0 &&
-        (word % sizeof(word) != 0 || !is_data(&check->pool->geo, word, sizeof(word))))
-        report(check, "lane %u: word is %llu, which is no word of the data area (I7)",
+    if (word != 0 && !is_zone_word(&check->pool->geo, word))
+        report(check,
+               "lane %u: word is %llu, which is no word of a block or bitmap (I7)",
                lane, (ull)word);
 }
 

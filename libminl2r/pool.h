@@ -128,6 +128,13 @@ static inline bool is_data(const struct geometry *geo, uint64_t offset, uint64_t
            first >> geo->zone_shift == last >> geo->zone_shift;
 }
 
+/* Is it an aligned word of the data area, or of a bitmap? */
+static inline bool is_zone_word(const struct geometry *geo, uint64_t offset)
+{
+    return offset % sizeof(uint64_t) == 0 && offset >= geo->zones_offset &&
+           offset < block_offset(geo, geo->block_count);
+}
+
 /* Is `offset` the start of `count` blocks that a program may allocate (not the root
  * block)? */
 static inline bool is_blocks(const struct geometry *geo, uint64_t offset,

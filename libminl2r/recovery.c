@@ -126,7 +126,7 @@ static void flush_noted_word(const struct minl2r_pool *pool, uint32_t lane,
 {
     uint64_t offset = pool_lane(pool, lane)->word;
 
-    if (is_data(&pool->geo, offset, sizeof(uint64_t)))
+    if (is_zone_word(&pool->geo, offset))
         pm_flush(phase, pool_at(pool, offset), sizeof(uint64_t));
 }
 

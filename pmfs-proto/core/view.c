@@ -9,6 +9,7 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/check.h"
 #include "libminl2r/error.h"
+#include "libminl2r/lane.h"
 #include "libminl2r/pool.h"
 #include "libminl2r/recovery.h"
 
@@ -153,12 +154,17 @@ uint64_t view_root_offset(const struct minl2r_pool *pool)
     return pool_root_block(pool)->offset;
 }
 
-/* One word, so it is whole or not at all after a crash. */
+/*
+ * One word, so it is whole or not at all after a crash. A process killed before the fence
+ * leaves it in the cache, where the next check finds nothing wrong: so a lane notes the
+ * word, and recovery flushes it (I6).
+ */
 static int set_bits(struct minl2r_pool *pool, uint64_t index, uint64_t bits)
 {
     const uint64_t *word = pool_bitmap_word(pool, index);
     struct pm_phase phase = {.pm = &pool->pm, .stats = &pool->stats};
 
+    lane_note_word(pool, &pool->lanes[0], &phase, pool_offset(pool, word));
     pm_or64(&phase, word, bits);
     pm_flush(&phase, word, sizeof(*word));
     int rc = pm_fence(&phase); /* the bits, then whoever allocates */

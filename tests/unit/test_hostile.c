@@ -621,6 +621,18 @@ static void word_that_is_no_data_is_ignored_by_recovery(void **state)
     }
 }
 
+/* A repair sets bits without a log. */
+static void word_of_a_bitmap_may_be_noted(void **state)
+{
+    struct bed *bed = *state;
+
+    craft_lane(&bed->mp, 1)->word = craft_super(&bed->mp)->zones_offset;
+    assert_ok(memory_pool_attach(&bed->mp));
+    assert_ok(check_pool(&bed->mp.pool, NULL, NULL));
+    pool_detach(&bed->mp.pool);
+    expect_not_undone(bed);
+}
+
 /* What bitmaps say of themselves is not believed. */
 static void bitmap_that_calls_everything_free_gives_away_no_bitmap(void **state)
 {
@@ -712,6 +724,7 @@ int main(void)
         test(log_area_filled_to_its_last_line_is_undone),
         test(segment_filled_to_its_last_line_is_undone),
         test(word_that_is_no_data_is_ignored_by_recovery),
+        test(word_of_a_bitmap_may_be_noted),
         test(bitmap_that_calls_everything_free_gives_away_no_bitmap),
         test(root_of_garbage_is_an_error),
     };
