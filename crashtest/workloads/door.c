@@ -118,6 +118,8 @@ static bool begin_store(struct pm_phase *phase, const void *dst, const void *src
     }
     if (door.fault.kind == DOOR_LOSE_SAME)
         lose_lines(dst, memcmp(dst, src, size) == 0 ? size : 0);
+    if (has_fault(DOOR_LOSE_STORE, nth))
+        return true;
     if (!has_fault(DOOR_LATE_STORE, nth) || size > HELD_BACK_MAX)
         return false;
     hold_back(dst, src, size, 0);

@@ -26,6 +26,7 @@ enum door_fault_kind {
     DOOR_LOSE_STREAM, /* a stream stays in the cache */
     DOOR_LATE_STREAM, /* comes after the fence that should have waited for it */
     DOOR_EARLY_FLUSH, /* the lines of store `nth` are flushed before it */
+    DOOR_LOSE_STORE,  /* store `nth` does not come */
     DOOR_LATE_STORE,  /* store `nth` comes after its flush */
     DOOR_LOSE_SAME,   /* what was there already is not flushed */
 };

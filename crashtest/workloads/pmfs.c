@@ -13,7 +13,8 @@
 #include "crashtest/workloads/workload.h"
 
 #define OPS_MAX 256
-#define PAUSES_MAX 12 /* in an operation, where another one runs */
+#define LENGTH_MAX (PMFS_OPS_MAX - 1) /* without a remount */
+#define PAUSES_MAX 12                 /* in an operation, where another one runs */
 
 struct family {
     const char *name;
@@ -22,18 +23,24 @@ struct family {
     unsigned length;   /* of sequences, by default */
     const char *image; /* NULL: on each */
     bool is_long;
-    bool has_inside; /* in the last operation another one runs */
+    bool has_inside;  /* in the last operation another one runs */
+    bool has_remount; /* before the last operation */
 };
 
 static const struct family families[] = {
-    {"ace", "the 56 operations of ACE, two in a row", OP_ACE, 2, "half", false, false},
+    {"ace", "the 56 operations of ACE, two in a row", OP_ACE, 2, .image = "half"},
     {"extra", "these, and what bugs of filesystems needed besides, on each image",
-     OP_ACE | OP_EXTRA, 1, NULL, false, false},
+     OP_ACE | OP_EXTRA, 1, .image = NULL},
+    {"repair", "damage of each kind that is repaired, on each image", OP_REPAIR, 1,
+     .image = NULL},
     {"lanes", "another operation in the middle of each", OP_ACE | OP_EXTRA, 1, "half",
-     false, true},
-    {"pairs", "as extra, two in a row (long)", OP_ACE | OP_EXTRA, 2, NULL, true, false},
+     .has_inside = true},
+    {"remount", "as ace, and mounted anew between the two (long)", OP_ACE, 2, "half",
+     .is_long = true, .has_remount = true},
+    {"pairs", "as extra, two in a row (long)", OP_ACE | OP_EXTRA, 2, NULL,
+     .is_long = true},
     {"metadata", "write, link, unlink and rename of ACE, three in a row (long)",
-     OP_METADATA, 3, "half", true, false},
+     OP_METADATA, 3, "half", .is_long = true},
 };
 #define FAMILY_COUNT (sizeof(families) / sizeof(*families))
 
@@ -67,7 +74,8 @@ static bool is_chosen(const struct plan *plan, const struct family *family,
         return false;
     if (op->sets & OP_SLOW && !plan->is_long && !plan->operations)
         return false;
-    return !family->has_inside || !(is_in_b(op->path) || is_in_b(op->to));
+    return !family->has_inside ||
+           !(op->sets & OP_ALONE || is_in_b(op->path) || is_in_b(op->to));
 }
 
 static void choose(const struct plan *plan, const struct family *family,
@@ -135,6 +143,13 @@ static size_t take(size_t *number, size_t base)
     return digit;
 }
 
+static void insert_remount(struct pmfs_script *script)
+{
+    script->ops[script->op_count] = script->ops[script->op_count - 1];
+    script->ops[script->op_count - 1] = op_find("remount", strlen("remount"));
+    script->op_count++;
+}
+
 static void make_script(const struct plan *plan, const struct family *family,
                         size_t number, struct pmfs_script *script)
 {
@@ -149,6 +164,8 @@ static void make_script(const struct plan *plan, const struct family *family,
     }
     for (size_t i = script->op_count; i-- > 0;)
         script->ops[i] = choice.ops[take(&number, choice.count)];
+    if (family->has_remount)
+        insert_remount(script);
     script->image = family->image
                         ? scene_image_find(family->image, strlen(family->image))
                         : &scene_images[number];
@@ -188,9 +205,9 @@ static size_t count_cases(const struct plan *plan, char *error)
                  plan->setting);
         return 0;
     }
-    if (plan->length > PMFS_OPS_MAX) {
+    if (plan->length > LENGTH_MAX) {
         snprintf(error, WORKLOAD_ERROR_SIZE, "sequences have %d operations at most",
-                 PMFS_OPS_MAX);
+                 LENGTH_MAX);
         return 0;
     }
     for (size_t i = 0; i < FAMILY_COUNT; i++)

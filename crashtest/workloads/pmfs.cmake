@@ -20,7 +20,8 @@ set(pmfs_wrapped
     minl2r_tx_write_fresh
     orphan_recover
     table_attach table_next_unfinished
-    trie_clear trie_join trie_plant)
+    trie_clear trie_join trie_plant
+    view_mark_allocated)
 
 get_target_property(pmfs_core_sources pmfs_core SOURCES)
 list(TRANSFORM pmfs_core_sources PREPEND ${PROJECT_SOURCE_DIR}/pmfs-proto/core/)

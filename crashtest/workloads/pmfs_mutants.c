@@ -5,10 +5,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "crashtest/workloads/door.h"
+#include "libminl2r/alloc.h"
 #include "pmfs-proto/core/dir.h"
 #include "pmfs-proto/core/map.h"
 #include "pmfs-proto/core/orphan.h"
 #include "pmfs-proto/core/trie.h"
+#include "pmfs-proto/core/view.h"
 
 #define LATE_MAX 4
 #define LATE_SIZE_MAX 512
@@ -45,7 +48,11 @@ enum bug {
     LOCK_ON_MEDIA,
     DRAM_POINTER,
     ABSOLUTE_ADDRESS,
-    ORPHANS_LEFT,
+    BITS_NOT_FLUSHED,
+    BITS_NOT_NOTED,
+    NUMBER_FORGOTTEN, /* from here on when it is mounted anew */
+    BLOCK_FORGOTTEN,
+    ORPHANS_LEFT, /* from here on in recovery */
     TRUNCATIONS_LEFT,
     NUMBER_USED_TWICE,
     MOUNTED_FOR_EVER,
@@ -153,6 +160,23 @@ static const struct pmfs_mutant mutants[] = {
            NUMBER_USED_TWICE, "chmod-A", 0),
     MUTANT("mounted_for_ever", "R7", "what was mounted once cannot be mounted again",
            "second recovery", MOUNTED_FOR_EVER, "chmod-foo", 0),
+    MUTANT("number_forgotten", "R3",
+           "mounting forgets that a number is taken, and then it is given away", "run",
+           NUMBER_FORGOTTEN, "creat-A/bar+remount+creat-foo", 0),
+    MUTANT("block_forgotten", "R3",
+           "mounting forgets that a block is taken, and then it is given away", "run",
+           BLOCK_FORGOTTEN, "creat-A/bar+remount+extend-foo", 0),
+    MUTANT("bits_not_flushed", "F1", "repair does not flush a bit of a bitmap", "fsck",
+           BITS_NOT_FLUSHED, "repair-free-blocks", 0),
+    MUTANT("bits_not_noted", "R10",
+           "a killed repair leaves bits in the cache that nobody knows of", "fsck",
+           BITS_NOT_NOTED, "repair-free-blocks", 0),
+    MUTANT("lost_name_not_logged", "L1",
+           "the header of a new name in lost+found is not logged", "recovery",
+           NOT_LOGGED, "repair-lost-file", sizeof(struct pm_dirent)),
+    MUTANT("adopted_not_logged", "L1",
+           "a named orphan is used again before its links are counted", "recovery",
+           NOT_LOGGED, "repair-named-orphan", sizeof(uint8_t)),
     MUTANT("lock_on_media", "V1", "an inode's lock is on media", "fsck", LOCK_ON_MEDIA,
            "link-foo-bar", 0),
     MUTANT("dram_pointer", "V2", "an inode has a pointer to memory of the process",
@@ -185,9 +209,11 @@ static struct {
     size_t late_count;
 } state;
 
-static bool is_of_recovery(enum bug bug)
+static enum pmfs_phase phase_of(enum bug bug)
 {
-    return bug >= ORPHANS_LEFT;
+    return bug >= ORPHANS_LEFT       ? PMFS_RECOVERY
+           : bug >= NUMBER_FORGOTTEN ? PMFS_REMOUNT
+                                     : PMFS_RUN;
 }
 
 /* What is stored by the run and believed by recovery. */
@@ -212,13 +238,16 @@ static const void *memory_of_process(void)
     return page;
 }
 
-void pmfs_enter(enum pmfs_phase phase)
+enum pmfs_phase pmfs_enter(enum pmfs_phase phase)
 {
+    enum pmfs_phase before = state.phase;
     enum bug bug = state.chosen ? state.chosen->bug : NONE;
-    bool is_there = is_of_both(bug) || is_of_recovery(bug) == (phase == PMFS_RECOVERY);
+    bool is_there =
+        phase_of(bug) == phase || (is_of_both(bug) && phase == PMFS_RECOVERY);
 
     state.phase = phase;
-    state.bug = phase != PMFS_ELSEWHERE && is_there ? bug : NONE;
+    state.bug = is_there ? bug : NONE;
+    return before;
 }
 
 /* Bugs that the run stores on media, and that recovery believes. */
@@ -588,6 +617,25 @@ int __wrap_inode_check(const struct pmfs *fs, const struct inode_place *place,
     return __real_inode_check(fs, place, value);
 }
 
+/* ---- Bits that repair sets ------------------------------------------------------- */
+
+int __wrap_view_mark_allocated(struct minl2r_pool *pool, uint64_t offset);
+int __real_view_mark_allocated(struct minl2r_pool *pool, uint64_t offset);
+
+/* The note is its first store. */
+int __wrap_view_mark_allocated(struct minl2r_pool *pool, uint64_t offset)
+{
+    if (state.bug == BITS_NOT_FLUSHED)
+        door_break((struct door_fault){DOOR_LOSE_FLUSH, 0});
+    if (state.bug == BITS_NOT_NOTED)
+        door_break((struct door_fault){DOOR_LOSE_STORE, 0});
+    int rc = __real_view_mark_allocated(pool, offset);
+
+    if (state.bug == BITS_NOT_FLUSHED || state.bug == BITS_NOT_NOTED)
+        door_break((struct door_fault){0});
+    return rc;
+}
+
 /* ---- Freeing and mounting -------------------------------------------------------- */
 
 int __wrap_map_free(struct map *map, struct minl2r_tx *tx, uint64_t first, uint64_t end,
@@ -650,10 +698,20 @@ int __wrap_table_attach(struct pmfs *fs)
 {
     int rc = __real_table_attach(fs);
 
-    if (rc == 0 && state.bug == NUMBER_USED_TWICE &&
+    if (rc == 0 && (state.bug == NUMBER_USED_TWICE || state.bug == NUMBER_FORGOTTEN) &&
         table_is_used(fs, PMFS_ROOT_INO + 1))
         table_free_number(fs, PMFS_ROOT_INO + 1);
     return rc;
+}
+
+/* That of the root directory. */
+static void forget_block(struct pmfs *fs)
+{
+    struct inode_place place;
+
+    if (table_locate(fs, PMFS_ROOT_INO, &place) == 0)
+        alloc_release(fs->pool,
+                      (struct block_run){.offset = place.pm->map.root, .count = 1});
 }
 
 int __wrap_fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *options,
@@ -663,6 +721,8 @@ int __wrap_fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *
 
     int rc = __real_fs_attach(pool, options, fs);
 
+    if (rc == 0 && state.bug == BLOCK_FORGOTTEN)
+        forget_block(*fs);
     if (rc < 0 || state.bug != MOUNTED_FOR_EVER)
         return rc;
     if (*MOUNTED_WORD(*fs) == 0)

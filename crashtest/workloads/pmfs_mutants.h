@@ -8,10 +8,10 @@
 
 #include "crashtest/workloads/workload.h"
 
-enum pmfs_phase { PMFS_ELSEWHERE, PMFS_RUN, PMFS_RECOVERY };
+enum pmfs_phase { PMFS_ELSEWHERE, PMFS_RUN, PMFS_REMOUNT, PMFS_RECOVERY };
 
-/* The chosen bug is there from now on, if it is one of that phase. */
-void pmfs_enter(enum pmfs_phase phase);
+/* The chosen bug is there from now on, if it is one of that phase. What was before. */
+enum pmfs_phase pmfs_enter(enum pmfs_phase phase);
 
 /* NULL: no more of them. */
 const struct mutant *pmfs_mutant(size_t index);

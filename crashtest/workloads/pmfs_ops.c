@@ -6,6 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "crashtest/workloads/pmfs_mutants.h"
 #include "pmfs-proto/core/trie.h"
 
 #define FILE_SIZE 600u /* of files that are made because they have to be there */
@@ -268,8 +272,84 @@ static int add_halves(struct scene *scene, enum half half, uint64_t count)
     return rc;
 }
 
-/* D has op->offset low names, op->size high ones, and of these op->mode are removed. */
-static int has_names(struct scene *scene, const struct op *op)
+/* ---- Names with equal hashes ----------------------------------------------------- */
+
+#define TWIN_SIZE sizeof(uint64_t)
+#define TWIN_PATH_SIZE (TWIN_SIZE + 3)
+
+static uint64_t rotate(uint64_t word, unsigned bits)
+{
+    return word << bits | word >> (64 - bits);
+}
+
+/*
+ * XXH3 makes one word of a name of eight bytes, xors it with one that depends on the
+ * seed, and mixes that, which can be undone: this does. Of the first step the 64th
+ * power is the identity.
+ */
+static uint64_t unmix(uint64_t hash)
+{
+    const uint64_t prime = 0x9fb21c651e98df25u;
+    uint64_t inverse = prime;
+
+    for (int i = 0; i < 5; i++)
+        inverse *= 2 - prime * inverse;
+    hash ^= hash >> 28 ^ hash >> 56;
+    hash *= inverse;
+    hash ^= (hash >> 35) + TWIN_SIZE;
+    hash *= inverse;
+    for (int i = 0; i < 63; i++)
+        hash ^= rotate(hash, 49) ^ rotate(hash, 24);
+    return hash;
+}
+
+/* The name whose hash differs in the highest bit, which a directory's does not have. */
+static void make_twin(const struct scene *scene, const char *name, char *twin)
+{
+    uint64_t hash = XXH3_64bits_withSeed(name, TWIN_SIZE, scene->fs->hash_seed), word;
+    uint64_t difference = unmix(hash) ^ unmix(hash ^ (uint64_t)1 << 63);
+
+    memcpy(&word, name, TWIN_SIZE);
+    word ^= rotate(difference, 32);
+    memcpy(twin, &word, TWIN_SIZE);
+    twin[TWIN_SIZE] = 0;
+}
+
+/* The paths of the first two low names in D that are twins. */
+static int find_twins(const struct scene *scene, char first[TWIN_PATH_SIZE],
+                      char second[TWIN_PATH_SIZE])
+{
+    struct name a, b;
+
+    strcpy(second, "D/");
+    for (unsigned i = 0; i < 100; i++) {
+        snprintf(first, TWIN_PATH_SIZE, "D/twin%04u", i);
+        make_twin(scene, first + 2, second + 2);
+        if (name_init(&a, scene->fs, first + 2) == 0 && a.hash >> 63 == LOW &&
+            name_init(&b, scene->fs, second + 2) == 0 && b.size == a.size)
+            return a.hash == b.hash ? 0 : -EDOM;
+    }
+    return -ENOENT;
+}
+
+/* They are files of their own. */
+static int add_twins(struct scene *scene, unsigned count)
+{
+    char first[TWIN_PATH_SIZE], second[TWIN_PATH_SIZE];
+    int rc = count > 0 ? find_twins(scene, first, second) : 0;
+
+    if (rc == 0 && count > 0)
+        rc = scene_create(scene, first, 0);
+    if (rc == 0 && count > 1)
+        rc = scene_create(scene, second, 100);
+    return rc;
+}
+
+/* ---- Directories of several blocks ----------------------------------------------- */
+
+/* D has op->offset low names, some twins, op->size high ones, and of these op->mode are
+ * removed. */
+static int make_names(struct scene *scene, const struct op *op, unsigned twins)
 {
     char path[PMFS_NAME_MAX + 3];
     int rc = need_file(scene, "foo");
@@ -279,6 +359,8 @@ static int has_names(struct scene *scene, const struct op *op)
     if (rc == 0)
         rc = add_halves(scene, LOW, op->offset);
     if (rc == 0)
+        rc = add_twins(scene, twins);
+    if (rc == 0)
         rc = add_halves(scene, HIGH, op->size);
     for (unsigned i = 0; i < op->mode && rc == 0; i++) {
         rc = path_of_half(scene, HIGH, op->size - 1 - i, path);
@@ -286,6 +368,21 @@ static int has_names(struct scene *scene, const struct op *op)
             rc = scene_remove(scene, path);
     }
     return rc;
+}
+
+static int has_names(struct scene *scene, const struct op *op)
+{
+    return make_names(scene, op, 0);
+}
+
+static int has_twin(struct scene *scene, const struct op *op)
+{
+    return make_names(scene, op, 1);
+}
+
+static int has_twins(struct scene *scene, const struct op *op)
+{
+    return make_names(scene, op, 2);
 }
 
 /* The blocks of D, in a block map instead of their node, as format 2 had it. */
@@ -327,6 +424,262 @@ static int has_linear(struct scene *scene, const struct op *op)
         rc = make_linear(scene);
     scene_converts = false;
     return rc;
+}
+
+/* ---- Damage ---------------------------------------------------------------------- */
+
+static void poke(const void *at, uint64_t value, size_t size)
+{
+    memcpy((void *)(uintptr_t)at, &value, size);
+}
+
+static int locate(struct scene *scene, const char *path, struct inode_place *place)
+{
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, path, &attr);
+
+    return rc < 0 ? rc : table_locate(scene->fs, attr.ino, place);
+}
+
+/* The entry of a path whose directory has one block. */
+static int find_entry(struct scene *scene, const char *path,
+                      const struct pm_dirent **entry)
+{
+    struct inode_place place;
+    const uint8_t *block;
+    uint64_t parent;
+    const char *name;
+    int rc = scene_parent(scene, path, &parent, &name);
+
+    if (rc == 0)
+        rc = table_locate(scene->fs, parent, &place);
+    if (rc < 0)
+        return rc;
+    block = fs_block(scene->fs, place.pm->map.root);
+    for (uint32_t at = 0; block && at < scene->fs->block_size; at += (*entry)->size) {
+        *entry = dirent_at(scene->fs, block, at);
+        if ((*entry)->ino && strlen(name) == (*entry)->name_size &&
+            memcmp(name, (*entry)->name, strlen(name)) == 0)
+            return 0;
+    }
+    return -ENOENT;
+}
+
+/* foo and A are there, with something in them. */
+static int has_tree(struct scene *scene, struct inode_place *foo, struct inode_place *a)
+{
+    int rc = need_file_of(scene, "foo", 1300);
+
+    if (rc == 0)
+        rc = need_file(scene, "A/bar");
+    if (rc == 0)
+        rc = need_directory(scene, "A/C");
+    if (rc == 0)
+        rc = locate(scene, "foo", foo);
+    return rc < 0 ? rc : locate(scene, "A", a);
+}
+
+static int has_wrong_links(struct scene *scene, const struct op *op)
+{
+    struct inode_place foo, a;
+    int rc = has_tree(scene, &foo, &a);
+
+    (void)op;
+    if (rc < 0)
+        return rc;
+    poke(&foo.pm->nlink, 7, sizeof(foo.pm->nlink));
+    poke(&a.pm->nlink, 9, sizeof(a.pm->nlink));
+    return 0;
+}
+
+static int has_wrong_counts(struct scene *scene, const struct op *op)
+{
+    struct inode_place foo, a;
+    int rc = has_tree(scene, &foo, &a);
+
+    (void)op;
+    if (rc < 0)
+        return rc;
+    poke(&foo.pm->blocks, 40, sizeof(foo.pm->blocks));
+    poke(&a.pm->size, 40 * scene->fs->block_size, sizeof(a.pm->size));
+    return 0;
+}
+
+static int has_wrong_parent(struct scene *scene, const struct op *op)
+{
+    struct inode_place foo, a;
+    int rc = has_tree(scene, &foo, &a);
+
+    (void)op;
+    if (rc == 0)
+        poke(&a.pm->parent, foo.ino, sizeof(a.pm->parent));
+    return rc;
+}
+
+static int has_wrong_type(struct scene *scene, const struct op *op)
+{
+    const struct pm_dirent *entry;
+    struct inode_place foo, a;
+    int rc = has_tree(scene, &foo, &a);
+
+    (void)op;
+    if (rc == 0)
+        rc = find_entry(scene, "foo", &entry);
+    if (rc == 0)
+        poke(&entry->type, S_IFIFO >> 12, sizeof(entry->type));
+    return rc;
+}
+
+static int lose(struct scene *scene, const char *path)
+{
+    const struct pm_dirent *entry;
+    int rc = find_entry(scene, path, &entry);
+
+    if (rc == 0)
+        poke(&entry->ino, 0, sizeof(entry->ino));
+    return rc;
+}
+
+/* For lost+found and a name in it: without it repair leaves what is lost. */
+static int need_room(struct scene *scene)
+{
+    int rc = need_file(scene, "room/file");
+
+    return rc < 0 ? rc : scene_remove(scene, "room");
+}
+
+/* The name of op->path is gone. */
+static int has_lost(struct scene *scene, const struct op *op)
+{
+    struct inode_place foo, a;
+    int rc = has_tree(scene, &foo, &a);
+
+    if (rc == 0)
+        rc = need_room(scene);
+    return rc < 0 ? rc : lose(scene, op->path);
+}
+
+/* So is the name that repair would have given it. */
+static int has_taken(struct scene *scene, const struct op *op)
+{
+    struct inode_place foo, a;
+    char path[40];
+    int rc = has_tree(scene, &foo, &a);
+
+    if (rc == 0)
+        rc = need_directory(scene, "lost+found");
+    snprintf(path, sizeof(path), "lost+found/#%llu", (unsigned long long)foo.ino);
+    if (rc == 0)
+        rc = need_file(scene, path);
+    return rc < 0 ? rc : lose(scene, op->path);
+}
+
+/* The name of A/bar is one of foo: that has two names, and A/bar none. */
+static int has_other_inode(struct scene *scene, const struct op *op)
+{
+    const struct pm_dirent *entry;
+    struct inode_place foo, a;
+    int rc = has_tree(scene, &foo, &a);
+
+    (void)op;
+    if (rc == 0)
+        rc = need_room(scene);
+    if (rc == 0)
+        rc = find_entry(scene, "A/bar", &entry);
+    if (rc == 0)
+        poke(&entry->ino, foo.ino, sizeof(entry->ino));
+    return rc;
+}
+
+static int has_named_orphan(struct scene *scene, const struct op *op)
+{
+    struct inode_place foo, a;
+    int rc = has_tree(scene, &foo, &a);
+
+    (void)op;
+    if (rc < 0)
+        return rc;
+    poke(foo.state, PM_STATE_ORPHAN, sizeof(*foo.state));
+    poke(&foo.pm->nlink, 0, sizeof(foo.pm->nlink));
+    return 0;
+}
+
+static void lose_blocks(const struct inode_place *place)
+{
+    poke(&place->pm->map.root, 0, sizeof(place->pm->map.root));
+    poke(&place->pm->map.height, 0, sizeof(place->pm->map.height));
+    poke(&place->pm->blocks, 0, sizeof(place->pm->blocks));
+}
+
+static int has_lost_blocks(struct scene *scene, const struct op *op)
+{
+    struct inode_place foo, a;
+    int rc = has_tree(scene, &foo, &a);
+
+    (void)op;
+    if (rc == 0)
+        lose_blocks(&foo);
+    return rc;
+}
+
+/* Marks a block as free that is not. */
+static void free_block(const struct scene *scene, uint64_t offset)
+{
+    uint64_t index = block_index(&scene->pool.geo, offset);
+    const uint64_t *word = pool_bitmap_word(&scene->pool, index);
+
+    poke(word, *word & ~((uint64_t)1 << index % 64), sizeof(*word));
+}
+
+static int has_free_blocks(struct scene *scene, const struct op *op)
+{
+    struct inode_place foo, a;
+    int rc = has_tree(scene, &foo, &a);
+
+    (void)op;
+    if (rc < 0)
+        return rc;
+    free_block(scene, foo.pm->map.root);
+    free_block(scene, a.pm->map.root - (a.pm->map.root & PM_DIR_NODE));
+    return 0;
+}
+
+/* Neither the pool's own blocks nor those past the end are marked. */
+static int has_no_own_blocks(struct scene *scene, const struct op *op)
+{
+    const struct geometry *geo = &scene->pool.geo;
+    const uint64_t *first = pool_bitmap_word(&scene->pool, 0);
+    const uint64_t *last = pool_bitmap_word(&scene->pool, geo->block_count);
+    struct inode_place foo, a;
+    int rc = has_tree(scene, &foo, &a);
+
+    (void)op;
+    if (rc < 0)
+        return rc;
+    poke(first, *first & ~bitmap_fixed_bits(geo, 0), sizeof(*first));
+    poke(last, *last & ~bitmap_fixed_bits(geo, geo->block_count & ~(uint64_t)63),
+         sizeof(*last));
+    return 0;
+}
+
+/* What one repair rests on is damaged, too. */
+static int has_much(struct scene *scene, const struct op *op)
+{
+    struct inode_place foo, a, bar;
+    int rc = has_tree(scene, &foo, &a);
+
+    (void)op;
+    if (rc == 0)
+        rc = need_room(scene);
+    if (rc == 0)
+        rc = locate(scene, "A/bar", &bar);
+    if (rc < 0)
+        return rc;
+    poke(&foo.pm->nlink, 40, sizeof(foo.pm->nlink));
+    poke(&a.pm->size, 7 * scene->fs->block_size, sizeof(a.pm->size));
+    free_block(scene, foo.pm->map.root);
+    lose_blocks(&bar);
+    return lose(scene, "A");
 }
 
 /* ---- Operations ------------------------------------------------------------------ */
@@ -588,6 +941,50 @@ static int run_rename_low(struct scene *scene, const struct op *op)
     return rc < 0 ? rc : run_rename(scene, &rename);
 }
 
+static int run_link_twin(struct scene *scene, const struct op *op)
+{
+    char first[TWIN_PATH_SIZE], second[TWIN_PATH_SIZE];
+    struct op link = *op;
+    int rc = find_twins(scene, first, second);
+
+    link.path = "foo";
+    link.to = second;
+    return rc < 0 ? rc : run_link(scene, &link);
+}
+
+static int run_unlink_twin(struct scene *scene, const struct op *op)
+{
+    char first[TWIN_PATH_SIZE], second[TWIN_PATH_SIZE];
+    struct op unlink = *op;
+    int rc = find_twins(scene, first, second);
+
+    unlink.path = second;
+    return rc < 0 ? rc : run_unlink(scene, &unlink);
+}
+
+/* To the name of the other, whether that is there or not. */
+static int run_rename_twin(struct scene *scene, const struct op *op)
+{
+    char first[TWIN_PATH_SIZE], second[TWIN_PATH_SIZE];
+    struct op rename = *op;
+    int rc = find_twins(scene, first, second);
+
+    rename.path = first;
+    rename.to = second;
+    return rc < 0 ? rc : run_rename(scene, &rename);
+}
+
+static int run_exchange_twins(struct scene *scene, const struct op *op)
+{
+    char first[TWIN_PATH_SIZE], second[TWIN_PATH_SIZE];
+    struct op rename = *op;
+    int rc = find_twins(scene, first, second);
+
+    rename.path = first;
+    rename.to = second;
+    return rc < 0 ? rc : run_exchange(scene, &rename);
+}
+
 /* Any use converts it. */
 static int run_convert(struct scene *scene, const struct op *op)
 {
@@ -611,6 +1008,34 @@ static int run_release(struct scene *scene, const struct op *op)
     (void)op;
     pmfs_release(scene->fs, scene->opens[--scene->open_count]);
     return 0;
+}
+
+/* The process ends, and another one comes. */
+static int run_remount(struct scene *scene, const struct op *op)
+{
+    enum pmfs_phase phase = pmfs_enter(PMFS_REMOUNT);
+    int rc = scene_remount(scene);
+
+    (void)op;
+    pmfs_enter(phase);
+    return rc;
+}
+
+static int has_anything(struct scene *scene, const struct op *op)
+{
+    (void)scene;
+    (void)op;
+    return 0;
+}
+
+/* Leaves it to the caller to mount it. */
+static int run_repair(struct scene *scene, const struct op *op)
+{
+    void *memory = (void *)(uintptr_t)scene->pool.pm.base;
+
+    (void)op;
+    scene_drop(scene);
+    return scene_repair(scene, memory);
 }
 
 /* ---- The table ------------------------------------------------------------------- */
@@ -672,6 +1097,10 @@ static int run_release(struct scene *scene, const struct op *op)
 #define NAMES(what, prepare, run, low, high, removed)                                  \
     {                                                                                  \
         what "-D", prepare, run, "D", NULL, low, high, EXTRA, removed                  \
+    }
+#define REPAIR(what, prepare, path)                                                    \
+    {                                                                                  \
+        "repair-" what, prepare, run_repair, path, NULL, 0, 0, OP_REPAIR | OP_ALONE, 0 \
     }
 #define WRITE_OF(size)                                                                 \
     {                                                                                  \
@@ -766,6 +1195,14 @@ const struct op ops[] = {
     NAMES("join", has_names, run_unlink_low, 2, 15, 8),
     NAMES("move", has_names, run_rename_low, 1, 16, 0),
     NAMES("convert", has_linear, run_convert, 9, 8, 0),
+    NAMES("link-twin", has_twin, run_link_twin, 1, 1, 0),
+    NAMES("unlink-twin", has_twins, run_unlink_twin, 1, 1, 0),
+    NAMES("rename-twin", has_twin, run_rename_twin, 1, 1, 0),
+    NAMES("replace-twin", has_twins, run_rename_twin, 1, 1, 0),
+    NAMES("exchange-twins", has_twins, run_exchange_twins, 1, 1, 0),
+    NAMES("split-twins", has_twins, run_link_low, 8, 6, 0),
+    NAMES("split-twin", has_twin, run_link_twin, 8, 7, 0),
+    NAMES("join-twins", has_twins, run_unlink_low, 1, 15, 9),
     CHMOD("foo", has_file, 0604),
     CHMOD("A", has_empty, 0711),
     EXTRA_OP("chown-foo", has_file, run_chown, "foo", NULL, 0, 0),
@@ -798,6 +1235,22 @@ const struct op ops[] = {
     EXTRA_OP("write-orphan", has_orphan, run_write_open, "foo", NULL, 100, 1000),
     EXTRA_OP("release-orphan", has_orphan, run_release, "foo", NULL, 0, 0),
     EXTRA_OP("write-open", has_open_file, run_write_open, "foo", NULL, 9, 63),
+
+    {"remount", has_anything, run_remount, NULL, NULL, 0, 0, EXTRA | OP_ALONE, 0},
+
+    REPAIR("links", has_wrong_links, NULL),
+    REPAIR("counts", has_wrong_counts, NULL),
+    REPAIR("parent", has_wrong_parent, NULL),
+    REPAIR("type", has_wrong_type, NULL),
+    REPAIR("lost-file", has_lost, "foo"),
+    REPAIR("lost-directory", has_lost, "A"),
+    REPAIR("lost-taken", has_taken, "foo"),
+    REPAIR("other-inode", has_other_inode, NULL),
+    REPAIR("named-orphan", has_named_orphan, NULL),
+    REPAIR("lost-blocks", has_lost_blocks, NULL),
+    REPAIR("free-blocks", has_free_blocks, NULL),
+    REPAIR("own-blocks", has_no_own_blocks, NULL),
+    REPAIR("much", has_much, NULL),
 
     {"creat-B/new", has_nothing, run_creat, "B/new", NULL, 0, 0, EXTRA | OP_INSIDE, 0},
     {"unlink-B/old", has_file, run_unlink, "B/old", NULL, 0, 0, EXTRA | OP_INSIDE, 0},

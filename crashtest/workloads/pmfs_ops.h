@@ -15,6 +15,8 @@ enum op_set {
     OP_EXTRA = 4,    /* what bugs of real filesystems needed besides */
     OP_SLOW = 16,    /* of these, what takes long to explore */
     OP_INSIDE = 8,   /* changes only what is in B, so that it can run inside another */
+    OP_ALONE = 64,   /* nothing can run inside it */
+    OP_REPAIR = 32,  /* repairs what was damaged before, and leaves it unmounted */
 };
 
 struct op {

@@ -102,7 +102,8 @@ static bool parse_inside(struct pmfs_script *script, const char *text)
     if (end == text || *end != '=')
         return false;
     script->inside = op_find(end + 1, strcspn(end + 1, ":"));
-    return script->inside && script->inside->sets & OP_INSIDE;
+    return script->inside && script->inside->sets & OP_INSIDE &&
+           !(script->ops[script->op_count - 1]->sets & OP_ALONE);
 }
 
 bool pmfs_script_parse(struct pmfs_script *script, const char *name)
@@ -242,6 +243,14 @@ static int prepare(const struct op *op)
     return rc == 0 || rc == -ENOSPC ? rc : fail_op(op, "preparation", rc);
 }
 
+/* Unless it is. */
+static int mount_live(void)
+{
+    if (bench.live.fs || scene_mount(&bench.live, bench.memory) == 0)
+        return 0;
+    return fail("it cannot be mounted: %s", pmfs_errormsg());
+}
+
 static int run_prefix(void)
 {
     const struct pmfs_script *script = &bench.script;
@@ -254,16 +263,39 @@ static int run_prefix(void)
         rc = script->ops[i]->run(&bench.live, script->ops[i]);
         if (!is_good(rc))
             return fail_op(script->ops[i], "run", rc);
-        rc = 0;
+        rc = mount_live();
     }
     if (rc == 0 && script->inside)
         rc = prepare(script->inside);
     return rc < 0 ? rc : prepare(script->ops[script->op_count - 1]);
 }
 
+/* What is damaged cannot be read: it is never shown as it was before. */
+static bool repairs(void)
+{
+    return bench.script.ops[bench.script.op_count - 1]->sets & OP_REPAIR;
+}
+
+/* Who makes it once more does so in a later generation. */
+static void forget_tries(struct tree *tree)
+{
+    for (uint32_t i = 0; i < tree->count; i++)
+        if (strcmp(tree->nodes[i].path, "/lost+found") == 0)
+            tree->nodes[i].generation = 0;
+}
+
+static int read_tree(struct pmfs *fs, struct tree *tree)
+{
+    int rc = tree_read(fs, tree);
+
+    if (rc == 0 && repairs())
+        forget_tries(tree);
+    return rc;
+}
+
 static int read_live(struct tree *tree)
 {
-    int rc = tree_read(bench.live.fs, tree);
+    int rc = read_tree(bench.live.fs, tree);
 
     return rc < 0 ? fail("the tree cannot be read: %s", strerror(-rc)) : 0;
 }
@@ -275,12 +307,11 @@ static int begin_live(void)
     memcpy(bench.memory, image_of(bench.script.image), SCENE_SIZE);
     scene_begin_world();
     bench.live = (struct scene){.serial = 2};
-    int rc = scene_mount(&bench.live, bench.memory);
+    int rc = mount_live();
 
-    if (rc < 0)
-        return fail("the image cannot be mounted: %s", pmfs_errormsg());
-    rc = run_prefix();
-    return rc < 0 ? rc : read_live(&bench.before);
+    if (rc == 0)
+        rc = run_prefix();
+    return rc < 0 || repairs() ? rc : read_live(&bench.before);
 }
 
 static void mark(enum trace_kind kind, uint64_t operation)
@@ -360,7 +391,7 @@ static int judge_run(int rc)
     if (recorder.unseen > 0)
         return fail("a store at offset 0x%llx was not seen by a hook",
                     (unsigned long long)recorder.unseen_at);
-    if (read_live(&bench.done) < 0)
+    if (mount_live() < 0 || read_live(&bench.done) < 0)
         return -1;
     if (rc < 0 &&
         !tree_matches(TREE_ALL, &bench.done, &bench.before, NULL, why, sizeof(why)))
@@ -395,14 +426,17 @@ struct judging {
     const struct crash *crash;
     struct verdict *verdict;
     uint64_t seen; /* outcome that was seen already; 0: none */
+    bool repairs;  /* first: no repair has returned yet */
     char why[WHY_MAX];
 };
 
 static int mount(void *arg)
 {
     struct judging *judging = arg;
+    int rc = judging->repairs ? scene_repair(&bench.recovered, bench.image) : 0;
 
-    if (scene_mount(&bench.recovered, bench.image) == 0)
+    judging->repairs = false;
+    if (rc == 0 && scene_mount(&bench.recovered, bench.image) == 0)
         return 0;
     snprintf(judging->why, sizeof(judging->why), "%s", pmfs_errormsg());
     return -1;
@@ -428,6 +462,8 @@ static void find_allowed(const struct crash *crash, unsigned allowed[PARTS])
     bool inside_returned = crash->returned > 1;
 
     allowed[OUTER] = (returned ? 0 : BEFORE) | (begun ? AFTER : 0);
+    if (repairs())
+        allowed[OUTER] = AFTER;
     allowed[INSIDE] = (inside_returned ? 0 : BEFORE) | (inside_begun ? AFTER : 0);
 }
 
@@ -482,7 +518,7 @@ static int compare(struct judging *judging, uint64_t seen)
 static int look(void *arg)
 {
     struct judging *judging = arg;
-    int rc = tree_read(bench.recovered.fs, &bench.found);
+    int rc = read_tree(bench.recovered.fs, &bench.found);
 
     if (rc == 0)
         return compare(judging, judging->seen);
@@ -620,6 +656,7 @@ static void judge(void *arg, const struct crash *crash, struct trace *recovery,
     *verdict = (struct verdict){0};
     if (crash->again && crash->recovery_returned > 0)
         judging.seen = bench.outcome;
+    judging.repairs = repairs() && crash->returned == 0 && judging.seen == 0;
     pmfs_enter(PMFS_RECOVERY);
     record_start(recovery);
     good = try_step(&judging, "recovery", mount);

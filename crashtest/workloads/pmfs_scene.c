@@ -14,6 +14,7 @@
 #include "pmfs-proto/core/linear.h"
 
 #define WRITE_MAX ((size_t)512 << 10)
+#define REPAIR_TIME_NS 3000000000
 #define DEPTH_MAX 16
 
 static const struct pmfs_cred owner = {.uid = 7, .gid = 8};
@@ -126,6 +127,27 @@ void scene_drop(struct scene *scene)
     fs_detach(scene->fs);
     scene->fs = NULL;
     detach_pool(scene);
+}
+
+int scene_remount(struct scene *scene)
+{
+    void *memory = (void *)(uintptr_t)scene->pool.pm.base;
+
+    scene_drop(scene);
+    return scene_mount(scene, memory);
+}
+
+/* What is made meanwhile has the same times, however often a crash ends it. */
+int scene_repair(struct scene *scene, void *memory)
+{
+    int rc = attach_pool(scene, memory);
+
+    if (rc < 0)
+        return fs_error(-rc, "%s", minl2r_errormsg());
+    world.time_ns = REPAIR_TIME_NS;
+    rc = repair_pool(&scene->pool, NULL, NULL, NULL);
+    detach_pool(scene);
+    return rc;
 }
 
 struct finding {

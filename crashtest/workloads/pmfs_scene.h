@@ -27,13 +27,18 @@ struct scene {
 /* From now on time and what is random are what they were after an earlier call. */
 void scene_begin_world(void);
 
-/* Recovers the pool in `memory`, of SCENE_SIZE bytes, and mounts it. */
 /* Are directories of format 2 converted when they are used? So after mounting. */
 extern bool scene_converts;
 
+/* Recovers the pool in `memory`, of SCENE_SIZE bytes, and mounts it. */
 int scene_mount(struct scene *scene, void *memory);
 /* As the end of a process would: writes nothing. */
 void scene_drop(struct scene *scene);
+/* The one, and then the other: what was in DRAM is lost. */
+int scene_remount(struct scene *scene);
+/* Recovers the pool in `memory`, which is not mounted, and has what is in it repaired:
+ * 0 if nothing is left to repair. */
+int scene_repair(struct scene *scene, void *memory);
 /* What fsck says of it: 0, or -EUCLEAN with what it found first in `why`. */
 int scene_check(struct scene *scene, char *why, size_t size);
 

@@ -23,6 +23,8 @@ trap 'rm -f "$report"' EXIT
 if [ "${MINL2R_TEST_LONG:-OFF}" = ON ]; then
     explore_exactly --setting ace --length 2 --nested 8
     explore_exactly --setting extra --nested 8
+    explore --setting repair --budget 1024 --nested 4
+    explore_exactly --setting remount --length 2 --no-kill --nested 0
     explore_exactly --setting extra --nested 8 --strategy both
     explore --setting lanes --nested 8
     explore --setting metadata --long --no-kill --nested 0
@@ -38,6 +40,14 @@ explore --setting extra --operation write-long --no-kill --nested 0
 explore --setting lanes --no-kill --nested 0 --operation creat-foo --operation unlink-foo \
     --operation rename-foo-A/foo --operation extend-foo --operation overwrite-block-A/bar \
     --operation chmod-foo --operation clear-A/bar
+# Repairs that are cut off, and begin once more; and of a killed one the bits that it has set.
+explore --setting repair --no-kill --nested 0
+explore_exactly --setting repair --operation repair-free-blocks --nested 1
+# What an operation finds that comes first after mounting.
+explore_exactly --setting remount --length 2 --no-kill --nested 0 --operation creat-foo \
+    --operation creat-A/bar --operation append-foo --operation unlink-foo \
+    --operation remove-A/bar --operation rename-foo-A/bar --operation clear-A/bar \
+    --operation rename-A-B
 # A kill can show early times that a power failure takes back.
 explore_exactly --setting ace --length 2 --operation fallocate-foo --nested 4
 explore --random 256 --no-kill --nested 0
