@@ -499,13 +499,13 @@ int inode_check(const struct pmfs *fs, const struct inode_place *place, uint8_t 
                     field);
 }
 
-void inode_attr(const struct pmfs *fs, const struct inode *inode,
-                struct pmfs_attr *attr)
+static void read_attr(const struct pmfs *fs, const struct inode_place *place,
+                      struct pmfs_attr *attr)
 {
-    const struct pm_inode *pm = inode->place.pm;
+    const struct pm_inode *pm = place->pm;
 
     *attr = (struct pmfs_attr){
-        .ino = inode->place.ino,
+        .ino = place->ino,
         .generation = pm->generation,
         .mode = pm->mode,
         .nlink = pm->nlink,
@@ -520,6 +520,40 @@ void inode_attr(const struct pmfs *fs, const struct inode *inode,
         .ctime_ns = pm->ctime_ns,
         .btime_ns = pm->btime_ns,
     };
+}
+
+void inode_attr(const struct pmfs *fs, const struct inode *inode,
+                struct pmfs_attr *attr)
+{
+    read_attr(fs, &inode->place, attr);
+}
+
+/*
+ * Whoever changes an inode has it in the cache, and to get it there takes the shard's
+ * lock: as long as that is held, what is not cached does not change.
+ */
+static bool read_uncached(struct pmfs *fs, const struct inode_place *place,
+                          struct pmfs_attr *attr)
+{
+    if (shard_find(shard_of(fs, place->ino), place->ino) ||
+        !table_is_used(fs, place->ino) || S_ISDIR(place->pm->mode) ||
+        bad_field(fs, place->ino, place->pm, *place->state))
+        return false;
+    read_attr(fs, place, attr);
+    return true;
+}
+
+bool inode_peek(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr)
+{
+    struct shard *shard = shard_of(fs, ino);
+    struct inode_place place;
+
+    if (table_locate(fs, ino, &place) < 0)
+        return false;
+    pthread_mutex_lock(&shard->lock);
+    bool done = read_uncached(fs, &place, attr);
+    pthread_mutex_unlock(&shard->lock);
+    return done;
 }
 
 uint64_t inode_blocks_end(const struct pmfs *fs, const struct inode *inode)

@@ -82,6 +82,13 @@ int inode_check(const struct pmfs *fs, const struct inode_place *place, uint8_t 
 void inode_attr(const struct pmfs *fs, const struct inode *inode,
                 struct pmfs_attr *attr);
 
+/*
+ * The attributes of an inode that is not in the cache, without putting it there: who
+ * looks at all files once pushes nobody's out. The inode is one that an entry of a locked
+ * directory names. False for one that is cached, a directory, or damaged: pin that.
+ */
+bool inode_peek(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr);
+
 /* What nearly every change touches: the start of a struct pm_inode. */
 struct inode_head {
     uint64_t size;

@@ -131,10 +131,28 @@ static int lookup_dots(struct pmfs *fs, uint64_t ino, const char *name, uint64_t
     return rc;
 }
 
+/* Under the parent's lock: nobody can take its last name away meanwhile. */
+static int answer_entry(struct pmfs *fs, const struct inode *parent,
+                        const struct pm_dirent *entry, uint64_t opens,
+                        struct pmfs_attr *attr)
+{
+    bool is_counted = opens || fs->flags & PMFS_COUNT_LOOKUPS;
+    struct inode *child;
+
+    if (!is_counted && inode_peek(fs, entry->ino, attr))
+        return 0;
+    int rc = pin_child(fs, parent, entry, &child);
+    if (rc < 0)
+        return rc;
+    rc = answer(fs, child, opens, attr);
+    inode_unpin(child);
+    return rc;
+}
+
 static int look_up(struct pmfs *fs, uint64_t parent_ino, const char *text,
                    uint64_t opens, struct pmfs_attr *attr)
 {
-    struct inode *parent, *child;
+    struct inode *parent;
     struct dir_entry entry;
     struct name name;
     int rc = name_init(&name, fs, text);
@@ -151,12 +169,7 @@ static int look_up(struct pmfs *fs, uint64_t parent_ino, const char *text,
         goto unpin;
     rc = dir_find(fs, parent, &name, &entry);
     if (rc == 0)
-        rc = pin_child(fs, parent, entry.pm, &child);
-    if (rc == 0) {
-        /* Under the parent's lock: nobody can take its last name away meanwhile. */
-        rc = answer(fs, child, opens, attr);
-        inode_unpin(child);
-    }
+        rc = answer_entry(fs, parent, entry.pm, opens, attr);
     inode_unlock(parent);
 unpin:
     inode_unpin(parent);

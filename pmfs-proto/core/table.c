@@ -42,23 +42,27 @@ static int find_place(struct pmfs *fs, uint64_t ino, struct inode_place *place)
     uint32_t per_block = fs->block_size / PM_INODE_SIZE;
     const void *block;
     struct map map;
-    int rc = map_init(&map, fs, &fs->pm->states, 0);
+    int rc = map_init(&map, fs, &fs->pm->inodes, 0);
 
-    if (rc == 0)
-        rc = map_block(&map, ino >> fs->block_shift, &block);
-    if (rc != 0)
-        return rc;
-    if (!block)
-        return fs_error(EUCLEAN, "inode table: no states for inode %" PRIu64, ino);
-    place->ino = ino;
-    place->state = (const uint8_t *)block + (ino & (fs->block_size - 1));
-    rc = map_init(&map, fs, &fs->pm->inodes, 0);
     if (rc == 0)
         rc = map_block(&map, ino / per_block, &block);
     if (rc != 0)
         return rc;
+    place->ino = ino;
     place->pm = block ? (const struct pm_inode *)block + ino % per_block : NULL;
-    return 0;
+    /* Who wants its place reads it: let it come while the state is looked for. */
+    if (place->pm) {
+        __builtin_prefetch(&place->pm->size);
+        __builtin_prefetch(&place->pm->atime_ns);
+    }
+    rc = map_init(&map, fs, &fs->pm->states, 0);
+    if (rc == 0)
+        rc = map_block(&map, ino >> fs->block_shift, &block);
+    if (rc == 0 && !block)
+        rc = fs_error(EUCLEAN, "inode table: no states for inode %" PRIu64, ino);
+    if (rc == 0)
+        place->state = (const uint8_t *)block + (ino & (fs->block_size - 1));
+    return rc;
 }
 
 int table_locate(struct pmfs *fs, uint64_t ino, struct inode_place *place)

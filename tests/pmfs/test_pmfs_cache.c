@@ -73,6 +73,25 @@ static void inodes_that_are_looked_up_are_kept_until_forgotten(void **state)
     fixture_fsck(f);
 }
 
+static void names_that_are_only_looked_up_are_not_cached(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs_attr looked_up, attr;
+
+    mount_with(f, 65536, 0);
+    make_tree(f);
+    fixture_unmount(f);
+    fixture_mount(f);
+    find_all(f);
+    assert_int_equal(cache_inodes(f->fs), 1 + DIRECTORIES);
+    uint64_t dir = find(f, ROOT, "directory 7");
+    for (int j = 0; j < NAMES; j++) {
+        assert_ok(pmfs_lookup(f->fs, dir, numbered("file", j), &looked_up));
+        assert_ok(pmfs_getattr(f->fs, looked_up.ino, &attr));
+        assert_memory_equal(&looked_up, &attr, sizeof(attr));
+    }
+}
+
 /* As PMFS_DESIGN.md says; with what malloc adds, and the table that finds them. */
 static void an_inode_takes_less_than_200_bytes(void **state)
 {
@@ -110,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_EMPTY(inodes_in_no_use_are_dropped),
         TEST_EMPTY(inodes_that_are_looked_up_are_kept_until_forgotten),
+        TEST_EMPTY(names_that_are_only_looked_up_are_not_cached),
         TEST_EMPTY(an_inode_takes_less_than_200_bytes),
         TEST_EMPTY(large_directories_take_no_memory),
     };
