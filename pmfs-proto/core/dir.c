@@ -89,10 +89,23 @@ int dir_check_empty(struct pmfs *fs, const struct inode *inode, bool *is_empty)
 
 /* ---- Listing ------------------------------------------------------------------- */
 
-/* The place of a hash in a listing. */
-static uint64_t cookie_of(uint64_t hash)
+/*
+ * The place of an entry in a listing: its hash, and whether it is the first that has it.
+ * That leaves the sign out, which a position of the kernel's has.
+ */
+static uint64_t cookie_of(uint64_t hash, bool is_first)
 {
-    return (hash >> (64 - DIRENT_HASH_BITS)) + DIR_COOKIE_FIRST;
+    uint64_t cookie = hash >> (63 - DIRENT_HASH_BITS) | !is_first;
+
+    return cookie < DIR_COOKIE_FIRST ? DIR_COOKIE_FIRST : cookie;
+}
+
+/* The lowest hash with such a cookie. */
+static uint64_t hash_of(uint64_t cookie)
+{
+    if (cookie == DIR_COOKIE_FIRST)
+        return 0;
+    return cookie >> 1 << (64 - DIRENT_HASH_BITS);
 }
 
 static int wrong_block(const struct trie *trie, const struct hashed *entry)
@@ -116,8 +129,11 @@ static int list_block(const struct trie *trie, uint64_t cookie, struct hashed *l
     for (uint64_t i = 0; i < count && rc == 0; i++) {
         if (list[i].hash < first || list[i].hash > last)
             return wrong_block(trie, &list[i]);
-        if (cookie_of(list[i].hash) >= cookie)
-            rc = visit(arg, list[i].pm, cookie_of(list[i].hash) + 1);
+        bool is_first = i == 0 || list[i].hash != list[i - 1].hash;
+        uint64_t here = cookie_of(list[i].hash, is_first);
+
+        if (here >= cookie)
+            rc = visit(arg, list[i].pm, here + 1);
     }
     return rc;
 }
@@ -126,7 +142,7 @@ static int list_block(const struct trie *trie, uint64_t cookie, struct hashed *l
 static int list_from(struct pmfs *fs, const struct inode *inode, uint64_t cookie,
                      struct hashed *list, dir_visit_fn *visit, void *arg)
 {
-    uint64_t hash = (cookie - DIR_COOKIE_FIRST) << (64 - DIRENT_HASH_BITS);
+    uint64_t hash = hash_of(cookie);
     uint32_t gap = 0;
     struct trie trie;
     int rc;
@@ -154,7 +170,7 @@ int dir_list(struct pmfs *fs, const struct inode *inode, uint64_t cookie,
 
     if (linear_is(inode))
         return linear_list(fs, inode, cookie, visit, arg);
-    if (cookie > cookie_of(UINT64_MAX))
+    if (cookie > cookie_of(UINT64_MAX, false))
         return 0;
     list = malloc(dirent_count_max(fs) * sizeof(*list));
     if (!list)

@@ -208,11 +208,22 @@ int dirent_collect(const struct pmfs *fs, uint64_t ino, const void *block,
     return 0;
 }
 
+static int compare_names(const struct hashed *a, const struct hashed *b)
+{
+    uint32_t a_size = a->pm->name_size, b_size = b->pm->name_size;
+    int order = memcmp(a->name, b->name, a_size < b_size ? a_size : b_size);
+
+    return order ? order : (a_size > b_size) - (a_size < b_size);
+}
+
+/* Of two with the same hash, names tell which is listed first. */
 static int compare(const void *a, const void *b)
 {
-    uint64_t x = ((const struct hashed *)a)->hash, y = ((const struct hashed *)b)->hash;
+    const struct hashed *x = a, *y = b;
 
-    return (x > y) - (x < y);
+    if (x->hash == y->hash)
+        return compare_names(x, y);
+    return x->hash > y->hash ? 1 : -1;
 }
 
 void dirent_sort(struct hashed *list, uint64_t count)

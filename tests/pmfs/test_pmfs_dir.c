@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Directories of many names: all are found, in any state of growing and shrinking, and
  * what is removed gives its blocks back. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "pmfs-proto/core/dirent.h"
 #include "pmfs-proto/core/inode.h"
 #include "tests/pmfs/pmfs_fixture.h"
 
@@ -237,6 +241,79 @@ static void listing_goes_on_while_a_directory_grows_and_shrinks(void **state)
     fixture_fsck_and_mount(f);
 }
 
+#define EQUAL_SIZE 32u
+
+/*
+ * Names whose hashes are equal in all bits. XXH3 multiplies the words of such a name in
+ * pairs, each with something added by XOR: who knows the seed makes one factor 0, and
+ * the other word is free. False: this seed wants a NUL or a '/'.
+ */
+static bool make_equal_name(const struct pmfs *fs, int number,
+                            char name[EQUAL_SIZE + 1])
+{
+    for (uint32_t word = 0; word < EQUAL_SIZE / 8; word++) {
+        uint64_t secret = XXH_readLE64(XXH3_kSecret + (size_t)8 * word);
+        uint64_t zero = word % 2 ? secret - fs->hash_seed : secret + fs->hash_seed;
+
+        if (memchr(&zero, 0, sizeof(zero)) || memchr(&zero, '/', sizeof(zero)))
+            continue;
+        memset(name, 'a', EQUAL_SIZE);
+        name[EQUAL_SIZE] = 0;
+        memcpy(name + (size_t)8 * word, &zero, sizeof(zero));
+        name[(size_t)8 * (word ^ 1)] += (char)number;
+        return true;
+    }
+    return false;
+}
+
+static int note_first(void *arg, const struct pmfs_dirent *entry)
+{
+    uint64_t *next = arg;
+
+    if (*next)
+        return 1;
+    *next = entry->next_cookie;
+    return 0;
+}
+
+/* The names that a listing of one entry at a time has, without "." and "..". */
+static int list_one_by_one(struct fixture *f, uint64_t dir)
+{
+    int names = 0;
+
+    for (uint64_t at = 0;; names++) {
+        uint64_t next = 0;
+
+        assert_ok(pmfs_readdir(f->fs, dir, at, 0, note_first, &next));
+        if (!next)
+            return names - 2;
+        assert_true(next > at && next <= INT64_MAX);
+        at = next;
+    }
+}
+
+static void a_listing_that_breaks_off_between_equal_hashes_misses_none(void **state)
+{
+    char names[2][EQUAL_SIZE + 1];
+    struct fixture *f = *state;
+    uint64_t dir;
+
+    mount_with_blocks_of(f, 4096);
+    dir = make_large(f, 200);
+    for (int i = 0; i < 2; i++) {
+        if (!make_equal_name(f->fs, i, names[i]))
+            skip();
+        make_file(f, dir, names[i]);
+    }
+    assert_true(dirent_hash(f->fs, names[0], EQUAL_SIZE) ==
+                dirent_hash(f->fs, names[1], EQUAL_SIZE));
+    assert_int_equal(list_one_by_one(f, dir), 202);
+    assert_ok(pmfs_unlink(f->fs, dir, names[0]));
+    find(f, dir, names[1]);
+    assert_int_equal(list_one_by_one(f, dir), 201);
+    fixture_fsck_and_mount(f);
+}
+
 /* Shrinking may want a block; without one it goes on all the same. */
 static void names_are_removed_from_a_full_filesystem(void **state)
 {
@@ -308,6 +385,7 @@ int main(void)
         TEST_EMPTY(names_change_within_a_directory_as_it_grows),
         TEST_EMPTY(one_name_leaves_no_blocks_behind),
         TEST_EMPTY(listing_goes_on_while_a_directory_grows_and_shrinks),
+        TEST_EMPTY(a_listing_that_breaks_off_between_equal_hashes_misses_none),
         TEST_EMPTY(names_are_removed_from_a_full_filesystem),
         TEST_EMPTY(growing_and_shrinking_cost_three_fences_at_most),
     };
