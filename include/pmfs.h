@@ -105,6 +105,15 @@ enum pmfs_mount_flags {
      * number that is kept may come to mean another file: compare `generation`.
      */
     PMFS_COUNT_LOOKUPS = 1,
+
+    /*
+     * Nothing is written to the pool, whose file may be one that cannot be: what opening
+     * it has to undo, finish or convert is so in this process's memory only, where what
+     * is changed takes a copy of its page (all of them, of device DAX). Calls that change
+     * something are -EROFS. Other processes may have it open so at the same time, and
+     * `require` is no matter.
+     */
+    PMFS_READ_ONLY = 2,
 };
 
 /* All zero means: the defaults. */
@@ -118,7 +127,7 @@ struct pmfs_mount_options {
 /*
  * Opens the pool `path`, which undoes what a crash left unfinished, then frees the
  * files that were open but had no name, and the blocks of truncations that were not
- * over. `options` may be NULL.
+ * over; with PMFS_READ_ONLY as if. `options` may be NULL.
  *
  * Cost:    reads one byte per inode; no scan of files or directories.
  * Crash:   may crash anywhere and be run again.

@@ -318,7 +318,7 @@ int change_begin(struct change *change, struct pmfs *fs, struct inode *inode)
     rc = map_init(&change->map, fs, &inode->place.pm->map, inode->place.ino);
     if (rc < 0)
         return rc;
-    return change_error(change, minl2r_tx_begin(fs->pool, &change->tx));
+    return change_error(change, fs_begin(fs, &change->tx));
 }
 
 static int write_locked(struct pmfs *fs, struct inode *inode, uint64_t offset,

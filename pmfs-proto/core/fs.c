@@ -18,6 +18,7 @@
 #include "pmfs-proto/core/map.h"
 #include "pmfs-proto/core/orphan.h"
 #include "pmfs-proto/core/table.h"
+#include "pmfs-proto/core/view.h"
 
 const uint8_t fs_zeros[FS_ZEROS_SIZE];
 
@@ -43,6 +44,13 @@ void fs_set_library_message(int rc, const char *what, uint64_t ino)
         fs_set_message("inode %" PRIu64 ": %s: %s", ino, what, minl2r_errormsg());
     else
         fs_set_message("%s", minl2r_errormsg());
+}
+
+int fs_begin(struct pmfs *fs, struct minl2r_tx **tx)
+{
+    if (fs->flags & PMFS_READ_ONLY)
+        return -EROFS;
+    return minl2r_tx_begin(fs->pool, tx);
 }
 
 int fs_end(struct minl2r_tx *tx, int rc)
@@ -199,7 +207,7 @@ static int check_super(const struct pmfs *fs)
                         "superblock: format %" PRIu32 ", features 0x%" PRIx64
                         " are newer than this program",
                         pm->format, pm->features_incompat);
-    if (pm->features_ro)
+    if (pm->features_ro && !(fs->flags & PMFS_READ_ONLY))
         return fs_error(EPROTONOSUPPORT,
                         "superblock: features 0x%" PRIx64 " forbid writing",
                         pm->features_ro);
@@ -243,10 +251,10 @@ int fs_attach(struct minl2r_pool *pool, const struct pmfs_mount_options *options
 
     if (!fs)
         return fs_error(ENOMEM, "out of memory");
+    fs->flags = options->flags;
     rc = fs_open_super(fs, pool);
     if (rc < 0)
         goto free_fs;
-    fs->flags = options->flags;
     fs->spare_inode_blocks = SPARE_INODE_BLOCKS;
     rc = table_attach(fs);
     if (rc < 0)
@@ -281,17 +289,28 @@ void fs_detach(struct pmfs *fs)
     free(fs);
 }
 
+static int open_pool(const char *path, const struct pmfs_mount_options *options,
+                     struct minl2r_pool **pool)
+{
+    const struct minl2r_options pool_options = {
+        .require = options->require,
+        .commit = MINL2R_COMMIT_PROVE,
+    };
+
+    if (options->flags & PMFS_READ_ONLY)
+        return view_open(path, PMFS_LAYOUT, pool);
+    return minl2r_pool_open(path, PMFS_LAYOUT, &pool_options, pool);
+}
+
 int pmfs_mount(const char *path, const struct pmfs_mount_options *options,
                struct pmfs **fs)
 {
     static const struct pmfs_mount_options defaults;
-    struct minl2r_options pool_options = {.commit = MINL2R_COMMIT_PROVE};
     struct minl2r_pool *pool;
 
     if (!options)
         options = &defaults;
-    pool_options.require = options->require;
-    int rc = minl2r_pool_open(path, PMFS_LAYOUT, &pool_options, &pool);
+    int rc = open_pool(path, options, &pool);
     if (rc < 0)
         return fs_error(-rc, "%s", minl2r_errormsg());
     rc = fs_attach(pool, options, fs);

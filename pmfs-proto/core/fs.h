@@ -90,6 +90,9 @@ static inline uint64_t blocks_of(const struct pmfs *fs, uint64_t size)
     return (size + fs->block_size - 1) >> fs->block_shift;
 }
 
+/* Begins the transaction of a call. -EROFS; else as the library. */
+int fs_begin(struct pmfs *fs, struct minl2r_tx **tx);
+
 /* Ends a transaction: commits it, or, if `rc` is an error, aborts it and answers with
  * that. */
 int fs_end(struct minl2r_tx *tx, int rc);

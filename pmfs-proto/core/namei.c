@@ -78,7 +78,7 @@ static struct inode_head changed_head(const struct inode *parent, int64_t now_ns
 
 static int begin(struct pmfs *fs, struct minl2r_tx **tx)
 {
-    return fs_library_error(minl2r_tx_begin(fs->pool, tx), "begin", 0);
+    return fs_library_error(fs_begin(fs, tx), "begin", 0);
 }
 
 static int set_ctime(struct minl2r_tx *tx, const struct inode *inode, int64_t now_ns)

@@ -15,6 +15,7 @@ struct daemon_options {
     enum minl2r_medium require; /* refuse a lesser medium; 0: take any */
     bool foreground;            /* serve in this process */
     bool single_thread;
+    bool read_only; /* nothing is written to the pool */
     bool direct_io; /* file content bypasses the kernel's cache */
     bool shared_fd; /* all threads share one descriptor of /dev/fuse */
 };

@@ -23,7 +23,7 @@ static const char help[] =
     "endpoint is\n"
     "not connected\") is cleared away.\n\n"
     "  -o, --options LIST    comma-separated:\n"
-    "        ro, rw              read-only or not\n"
+    "        ro, rw              read-only, also to the pool, or not\n"
     "        allow_other         other users may enter, as permissions allow\n"
     "        dev, suid, noexec   device nodes and set-user-ID work; programs do not "
     "run\n"
@@ -115,6 +115,8 @@ static bool set_mount_option(struct request *request, const char *option)
         "users",    "owner",       "group",  "nofail",     "relatime",
         "_netdev",  "strictatime", "async",  "nodiratime", NULL};
 
+    if (strcmp(option, "ro") == 0 || strcmp(option, "rw") == 0)
+        request->daemon.read_only = option[1] == 'o';
     if (is_listed(option, for_kernel))
         return add_kernel_option(request, option);
     if (is_listed(option, for_fstab) || strncmp(option, "x-", 2) == 0)

@@ -268,6 +268,59 @@ static void a_large_directory_of_version_2_needs_no_room(void **state)
     assert_ok(pmfs_fsck(f->path, no_finding, NULL, NULL));
 }
 
+/* ---- Read-only ------------------------------------------------------------------- */
+
+static void assert_refuses_changes(struct pmfs *fs)
+{
+    const struct pmfs_cred cred = {0};
+    struct pmfs_attr attr;
+    size_t done;
+
+    assert_int_equal(pmfs_mknod(fs, PMFS_ROOT_INO, "new", S_IFREG, 0, &cred, &attr),
+                     -EROFS);
+    assert_int_equal(pmfs_unlink(fs, PMFS_ROOT_INO, "symlink"), -EROFS);
+    assert_int_equal(pmfs_rename(fs, PMFS_ROOT_INO, "symlink", PMFS_ROOT_INO, "new", 0),
+                     -EROFS);
+    assert_ok(pmfs_lookup(fs, PMFS_ROOT_INO, "dir", &attr));
+    assert_ok(pmfs_lookup(fs, attr.ino, "file", &attr));
+    assert_int_equal(pmfs_write(fs, attr.ino, 0, "x", 1, 0, &done), -EROFS);
+    assert_int_equal(pmfs_fallocate(fs, attr.ino, 0, 0, GOLDEN_FILE_ALLOCATED), -EROFS);
+    assert_int_equal(pmfs_setxattr(fs, attr.ino, "user.new", "value", 5, 0), -EROFS);
+    attr.mode = 0600;
+    assert_int_equal(pmfs_setattr(fs, attr.ino, &attr, PMFS_SET_MODE, &attr), -EROFS);
+}
+
+/* Without being converted: the file stays as it is. */
+static void read_only(const struct fixture *f, const char *name, bool is_large)
+{
+    const struct pmfs_mount_options options = {.flags = PMFS_READ_ONLY};
+    struct pmfs *fs, *other;
+    char command[512];
+
+    unpack(f, name);
+    snprintf(command, sizeof(command), "gzip -dc %s/%s.img.gz | cmp - %s",
+             GOLDEN_DIRECTORY, name, f->path);
+    assert_ok(pmfs_mount(f->path, &options, &fs));
+    assert_ok(pmfs_mount(f->path, &options, &other));
+    if (is_large)
+        assert_large(fs, 0);
+    else
+        assert_golden(fs);
+    if (!is_large)
+        assert_refuses_changes(fs);
+    assert_ok(pmfs_unmount(other));
+    assert_ok(pmfs_unmount(fs));
+    assert_int_equal(system(command), 0);
+}
+
+static void filesystems_of_all_versions_are_read_without_being_written_to(void **state)
+{
+    read_only(*state, "pmfs-v1", false);
+    read_only(*state, "pmfs-v2", false);
+    read_only(*state, "pmfs-v2-large", true);
+    read_only(*state, "pmfs-v3", false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +338,9 @@ int main(void)
             fixture_teardown),
         cmocka_unit_test_setup_teardown(a_large_directory_of_version_2_needs_no_room,
                                         fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(
+            filesystems_of_all_versions_are_read_without_being_written_to,
+            fixture_setup, fixture_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

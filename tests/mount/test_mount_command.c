@@ -273,6 +273,28 @@ static void a_read_only_mount_takes_no_changes(void **state)
     assert_errno(mkdir(in_mount(f, "dir"), 0755), EROFS);
 }
 
+/* Though a killed daemon has left something to be finished. */
+static void a_read_only_mount_writes_nothing_to_the_pool(void **state)
+{
+    struct mount_fixture *f = *state;
+    const char *copy = in_dir(f, "copy");
+    int fd;
+
+    mount_fs(f, NULL);
+    fd = open(in_mount(f, "nameless"), O_CREAT | O_RDWR, 0600);
+    assert_success(fd);
+    assert_success(unlink(in_mount(f, "nameless")));
+    write_file(in_mount(f, "file"), "content", 7);
+    kill_daemon(f);
+    close(fd);
+    assert_int_equal(run(f, "cp", f->pool, copy, NULL), 0);
+    mount_fs(f, "rw,ro");
+    assert_file_holds(in_mount(f, "file"), "content", 7);
+    assert_errno(unlink(in_mount(f, "file")), EROFS);
+    unmount_fs(f);
+    assert_int_equal(run(f, "cmp", f->pool, copy, NULL), 0);
+}
+
 static void mounting_requires_the_medium_it_is_told_to(void **state)
 {
     struct mount_fixture *f = *state;
@@ -686,6 +708,7 @@ int main(void)
         test_made(unknown_mount_options_are_refused),
         test_made(options_for_fstab_are_accepted),
         test_made(a_read_only_mount_takes_no_changes),
+        test_made(a_read_only_mount_writes_nothing_to_the_pool),
         test_made(mounting_requires_the_medium_it_is_told_to),
         test_empty(a_pool_with_an_odd_name_is_mounted_and_found),
         test_made(a_foreground_mount_ends_well_when_unmounted),
