@@ -119,26 +119,45 @@ static int check_replaceable(int fd)
     return is_pool ? 0 : -EEXIST;
 }
 
+static int lock(int fd)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    return errno == EWOULDBLOCK ? -EBUSY : -errno;
+}
+
 /* What a block device is known by, be it a pool. */
 static int clear_device(int fd)
 {
     static const uint8_t zeros[128 << 10];
     ssize_t size = (ssize_t)sizeof(zeros);
 
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? -EBUSY : -errno;
-    int error = check_replaceable(fd);
+    int error = lock(fd);
+    if (error == 0)
+        error = check_replaceable(fd);
     if (error == 0 && (pwrite(fd, zeros, sizeof(zeros), 0) != size || fsync(fd) < 0))
         error = -EIO;
     return error == -EEXIST ? 0 : error; /* mkfs says what it thinks of it */
 }
 
+/* Is the file that was opened still the one of that name? */
+static bool is_still(const char *pool, int fd)
+{
+    struct stat opened, named;
+
+    return fstat(fd, &opened) == 0 && lstat(pool, &named) == 0 &&
+           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/* With the pool's lock, so that nobody opens it between the look and the removal. */
 static int remove_file(const char *pool, int fd)
 {
-    int error = check_replaceable(fd);
+    int error = lock(fd);
 
     if (error == 0)
-        error = mounts_wait_released(pool, 0);
+        error = check_replaceable(fd);
+    if (error == 0 && !is_still(pool, fd))
+        error = -ESTALE;
     if (error < 0)
         return error;
     return unlink(pool) < 0 ? -errno : 0;
