@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libminl2r/tools/console.h"
+#include "libminl2r/tools/fault.h"
 #include "libminl2r/tools/tool.h"
 
 #define OPTION_JSON 1000
@@ -121,6 +122,7 @@ static int run_command(const struct command *command, int argc, char **argv)
 {
     snprintf(tool_name, sizeof(tool_name), "minl2r %s", command->name);
     argv[0] = tool_name;
+    fault_explain(tool_name, TOOL_FAILED);
     return parse_and_run(command, argc, argv);
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "libminl2r/tools/console.h"
+#include "libminl2r/tools/fault.h"
 #include "pmfs-proto/fuse/channel.h"
 #include "pmfs-proto/fuse/loop.h"
 #include "pmfs-proto/fuse/ops.h"
@@ -143,6 +144,7 @@ static int go_to_background(int ready_fd)
         return -errno;
     openlog("pmfs", LOG_PID, LOG_DAEMON);
     fuse_set_log_func(log_to_syslog);
+    fault_tell_syslog();
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         dup2(null, fd);
     close(null);

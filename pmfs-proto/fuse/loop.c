@@ -223,12 +223,14 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-/* Signals are for the thread that waits until all is over. */
+/* Signals are for the thread that waits until all is over; but one about an access to
+ * the pool, for who has made it. */
 static int start_thread(pthread_t *thread, struct loop *loop)
 {
     sigset_t all, before;
 
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(thread, NULL, run_thread, loop);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -5,6 +5,7 @@
 
 #include "include/minl2r.h"
 #include "libminl2r/tools/console.h"
+#include "libminl2r/tools/fault.h"
 #include "pmfs-proto/tools/commands.h"
 
 static const struct command {
@@ -63,6 +64,7 @@ static int run(const struct command *command, int argc, char **argv)
 
     snprintf(who, sizeof(who), "pmfs %.*s", name_length, command->name);
     argv[0] = who;
+    fault_explain(who, command->failed);
     return console_finish(who, command->run(argc, argv), command->failed);
 }
 

@@ -316,18 +316,45 @@ static void a_pool_with_an_odd_name_is_mounted_and_found(void **state)
     assert_int_equal(pmfs(f, "umount", f->pool, NULL), 0);
 }
 
+static void await_mount(const struct mount_fixture *f, pid_t pid)
+{
+    for (int i = 0; i < 1000 && access(f->pid_file, F_OK) < 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    assert_int_equal(daemon_pid(f), pid);
+}
+
 static void a_foreground_mount_ends_well_when_unmounted(void **state)
 {
     struct mount_fixture *f = *state;
     pid_t pid = start(PMFS_TOOL, "mount", "--foreground", "--pid-file", f->pid_file,
                       f->pool, f->mountpoint, NULL);
 
-    for (int i = 0; i < 1000 && access(f->pid_file, F_OK) < 0; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    assert_int_equal(daemon_pid(f), pid);
+    await_mount(f, pid);
     write_file(in_mount(f, "file"), "content", 7);
     unmount_fs(f);
     assert_int_equal(exit_status_of(pid), 0);
+}
+
+/* What is cut off is gone; but who serves it says so, and which file it was. */
+static void a_pool_that_is_cut_short_while_mounted_is_named(void **state)
+{
+    struct mount_fixture *f = *state;
+    char command[640];
+    pid_t pid;
+
+    snprintf(command, sizeof(command),
+             "exec " PMFS_TOOL " mount --foreground --pid-file %s %s %s 2>%s",
+             f->pid_file, f->pool, f->mountpoint, in_dir(f, "said"));
+    pid = start("sh", "-c", command, NULL);
+    await_mount(f, pid);
+    assert_success(truncate(f->pool, 4096));
+    assert_errno(mkdir(in_mount(f, "dir"), 0755), ECONNABORTED);
+    assert_int_equal(exit_status_of(pid), 32);
+    assert_int_equal(run(f, "cat", in_dir(f, "said"), NULL), 0);
+    assert_said(f, "pmfs mount: ");
+    assert_said(f, f->pool);
+    assert_said(f, "no memory at offset 0x");
+    assert_said(f, "cut short");
 }
 
 static void only_a_pid_file_is_replaced_by_one(void **state)
@@ -712,6 +739,7 @@ int main(void)
         test_made(mounting_requires_the_medium_it_is_told_to),
         test_empty(a_pool_with_an_odd_name_is_mounted_and_found),
         test_made(a_foreground_mount_ends_well_when_unmounted),
+        test_made(a_pool_that_is_cut_short_while_mounted_is_named),
         test_made(only_a_pid_file_is_replaced_by_one),
         test_made(a_single_thread_serves_too),
         test_made(the_helper_of_mount_takes_its_arguments),
