@@ -50,6 +50,11 @@ until grep -q ^Rounds "$directory/table"; do
     kill -0 "$pid" || { cat "$directory/table" >&2; fail "bench-fio ended by itself"; }
     sleep 0.05
 done
+# What it has started shares its core: who serves a mount, too.
+for status in $(grep -lsE "^PPid:[[:space:]]+$pid\$" /proc/[0-9]*/status); do
+    grep -Eqs '^Cpus_allowed_list:[[:space:]]+[0-9]+$' "$status" || [ ! -e "$status" ] ||
+        fail "$(sed -n 's/^Name:[[:space:]]*//p' "$status") has more than one core"
+done
 kill -INT "$pid"
 status=0
 wait "$pid" || status=$?

@@ -163,6 +163,7 @@ def time_one(run, prepare, work, clean_up, sync):
 
 def measure(options):
     found = {}
+    systems.stay_on_one_core()
     with systems.Systems(options.dir, options.bin, POOL_SIZE) as all_systems:
         ready = all_systems.set_up_all(options.systems)
         tree = make_sources(all_systems.directory)
@@ -173,7 +174,6 @@ def measure(options):
                 print(f"Left out: {app}: {why_not}", file=sys.stderr)
             apps += [row for row in APPS if row[0] == app and not why_not]
         systems.print_setup(options, options.rounds)
-        systems.stay_on_one_core()
         # The first round warms up.
         for number in range(options.rounds + 1):
             for app, what, prepare, work, clean_up, kernel_only in apps:

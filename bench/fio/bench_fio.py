@@ -82,10 +82,10 @@ def measure(options):
     claims = [job for job in options.jobs if job != SWEEP]
     sizes = options.record_sizes if SWEEP in options.jobs else []
     found = {}
+    systems.stay_on_one_core()
     with systems.Systems(options.dir, options.bin, POOL_SIZE) as all_systems:
         ready = all_systems.set_up_all(options.systems)
         systems.print_setup(options, f"{options.rounds}, of {options.runtime} a job")
-        systems.stay_on_one_core()
         for number in range(options.rounds):
             for turn in range(len(ready)):
                 system = ready[(number + turn) % len(ready)]
