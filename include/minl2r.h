@@ -123,7 +123,8 @@ enum minl2r_commit {
     /*
      * It stores to PM only through the library, and directly to blocks that its running
      * transaction allocated and to ranges of its snapshots. Small changes commit in two
-     * fences then.
+     * fences then. With MINL2R_WATCH=1 in the environment, what breaks the promise is
+     * found and ends the program: see libminl2r(7).
      */
     MINL2R_COMMIT_PROVE = 1,
 };

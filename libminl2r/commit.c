@@ -56,6 +56,7 @@
 #include "libminl2r/recovery.h"
 #include "libminl2r/slot_commit.h"
 #include "libminl2r/thread.h"
+#include "libminl2r/watch.h"
 
 /* ---- Transactions: objects and their cache --------------------------------------- */
 
@@ -237,9 +238,11 @@ static int order_log(struct minl2r_tx *tx)
 /* Begins the lane's next generation, unless a snapshot has. */
 static void begin_generation(struct minl2r_tx *tx)
 {
-    if (tx->cursor.index == 0)
-        log_cursor_init(&tx->cursor, tx->pool, tx->lane->index,
-                        lane_next_generation(tx->lane));
+    if (tx->cursor.index > 0)
+        return;
+    watch_check(tx->pool, tx->lane, live_generation_of(tx->lane));
+    log_cursor_init(&tx->cursor, tx->pool, tx->lane->index,
+                    lane_next_generation(tx->lane));
 }
 
 struct log_writer commit_begin_log(struct minl2r_tx *tx)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "libminl2r/alloc.h"
+#include "libminl2r/watch.h"
 
 int settling_init(struct settling *settling, const struct minl2r_pool *pool)
 {
@@ -54,19 +55,20 @@ static void raise_settled(const struct minl2r_pool *pool, const struct lane *lan
     pm_flush(phase, settled, sizeof(*settled));
 }
 
-static void settle(const struct minl2r_pool *pool, const struct lane *lane,
+static void settle(struct minl2r_pool *pool, const struct lane *lane,
                    struct pm_phase *phase, struct settling *settling)
 {
-    uint64_t generation = __atomic_load_n(&lane->live, __ATOMIC_ACQUIRE);
+    uint64_t generation = live_generation_of(lane);
 
     if (generation == 0)
         return;
+    watch_check(pool, lane, generation);
     settling->generations[lane->index] = generation;
     settling->any = true;
     raise_settled(pool, lane, generation, phase);
 }
 
-void live_settle_all(const struct minl2r_pool *pool, const struct lane *own,
+void live_settle_all(struct minl2r_pool *pool, const struct lane *own,
                      struct pm_phase *phase, struct settling *settling)
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
@@ -74,7 +76,7 @@ void live_settle_all(const struct minl2r_pool *pool, const struct lane *own,
             settle(pool, lane, phase, settling);
 }
 
-void live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
+void live_settle_bytes(struct minl2r_pool *pool, const struct lane *own,
                        struct interval range, struct pm_phase *phase,
                        struct settling *settling)
 {
@@ -83,7 +85,7 @@ void live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
             settle(pool, lane, phase, settling);
 }
 
-void live_settle_word(const struct minl2r_pool *pool, const struct lane *own,
+void live_settle_word(struct minl2r_pool *pool, const struct lane *own,
                       struct interval range, struct pm_phase *phase,
                       struct settling *settling)
 {
@@ -117,11 +119,12 @@ int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
     struct interval range = {offset, offset + sizeof(uint64_t)};
 
     for (struct lane *lane = first_lane(pool); lane; lane = lane->next_live) {
-        uint64_t generation = __atomic_load_n(&lane->live, __ATOMIC_ACQUIRE);
+        uint64_t generation = live_generation_of(lane);
 
         if (generation == 0 ||
             !(overlaps_any(&lane->bytes, range) || overlaps(&lane->slots, range)))
             continue;
+        watch_check(pool, lane, generation);
         raise_settled(pool, lane, generation, phase);
         if (pm_fence(phase) < 0) /* I3: settled, then the word */
             return pool_poison(pool);
@@ -132,9 +135,12 @@ int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
 
 void live_settle_now(struct minl2r_pool *pool, struct pm_phase *phase)
 {
-    for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
-        if (lane->live != 0)
-            raise_settled(pool, lane, lane->live, phase);
+    for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live) {
+        if (lane->live == 0)
+            continue;
+        watch_check(pool, lane, lane->live);
+        raise_settled(pool, lane, lane->live, phase);
+    }
     pm_fence(phase); /* I4: settled, then another process */
 }
 

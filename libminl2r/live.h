@@ -51,12 +51,12 @@ static inline bool live_possible(const struct minl2r_pool *pool)
  * Settle every live lane but `own`, which may be NULL; or those that own bytes of
  * `range`, or bytes or slots. A fence must follow, and then live_forget().
  */
-void live_settle_all(const struct minl2r_pool *pool, const struct lane *own,
+void live_settle_all(struct minl2r_pool *pool, const struct lane *own,
                      struct pm_phase *phase, struct settling *settling);
-void live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
+void live_settle_bytes(struct minl2r_pool *pool, const struct lane *own,
                        struct interval range, struct pm_phase *phase,
                        struct settling *settling);
-void live_settle_word(const struct minl2r_pool *pool, const struct lane *own,
+void live_settle_word(struct minl2r_pool *pool, const struct lane *own,
                       struct interval range, struct pm_phase *phase,
                       struct settling *settling);
 
@@ -84,6 +84,12 @@ int live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
 /* The generation of `lane`, which committed, stays live and owns these. */
 void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
                 struct interval slots, const struct owned *bytes);
+
+/* The generation that `lane` has left live; 0: none. */
+static inline uint64_t live_generation_of(const struct lane *lane)
+{
+    return __atomic_load_n(&lane->live, __ATOMIC_ACQUIRE);
+}
 
 /* The lane's holder settled it. */
 static inline void live_leave(struct lane *lane)

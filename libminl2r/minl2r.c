@@ -15,6 +15,7 @@
 #include "libminl2r/live.h"
 #include "libminl2r/recovery.h"
 #include "libminl2r/thread.h"
+#include "libminl2r/watch.h"
 
 const char *minl2r_check_version(unsigned major, unsigned minor)
 {
@@ -83,6 +84,8 @@ static int pool_start(const char *path, const char *layout,
     new->fork_count = fork_count();
     new->prove = options && options->commit == MINL2R_COMMIT_PROVE;
     result = recovery_run(new);
+    if (result == 0)
+        result = watch_start(new);
     if (result < 0)
         goto detach;
     *pool = new;
@@ -97,6 +100,7 @@ free_pool:
 static void pool_stop(struct minl2r_pool *pool)
 {
     tx_free_all(pool);
+    watch_stop(pool);
     pool_detach(pool);
     pool_free(pool);
 }
@@ -242,6 +246,7 @@ int minl2r_pool_close(struct minl2r_pool *pool)
         pool_file_unlock(fd);
     }
 
+    watch_stop(pool);
     pool_detach(pool);
     pool_free(pool);
     pool_file_close(&pm, fd);
@@ -510,7 +515,7 @@ int minl2r_tx_read(struct minl2r_tx *tx, void *dst, const void *src, size_t size
  * address. */
 static void set_writable(const struct minl2r_pool *pool, void *pointer, uint64_t offset)
 {
-    const void *address = pool_at(pool, offset);
+    const void *address = pool_at(pool, offset + pool->pm.twin);
 
     if (pointer)
         memcpy(pointer, &address, sizeof(address));

@@ -23,7 +23,8 @@
 /* A mapping. Read-only once made, but for `medium` and what a test simulates. */
 struct pm {
     const uint8_t *base;
-    uint64_t size; /* bytes mapped */
+    uint64_t size;  /* bytes mapped */
+    uintptr_t twin; /* how far from `base` they are stored to; 0 but for pm_watch() */
     enum minl2r_medium medium;
     const char *reason;       /* why this medium */
     const char *flush_method; /* as in minl2r_info */
@@ -36,6 +37,12 @@ struct pm {
  */
 int pm_map(struct pm *pm, int fd, uint64_t size, bool writable);
 void pm_unmap(struct pm *pm);
+
+/*
+ * Maps `fd` a second time, for all stores of this door, and makes the first mapping
+ * read-only: every other store to it faults.
+ */
+int pm_watch(struct pm *pm, int fd);
 
 /* Makes `pm` from memory that is mapped already and treats it as `medium` (tests,
  * crashtest). */

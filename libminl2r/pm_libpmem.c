@@ -167,16 +167,36 @@ int pm_map(struct pm *pm, int fd, uint64_t size, bool writable)
     return 0;
 }
 
-static void *writable(const void *ptr)
+static void *at_distance(const void *ptr, uintptr_t distance)
 {
-    return (void *)(uintptr_t)ptr;
+    return (void *)((uintptr_t)ptr + distance);
 }
 
 void pm_unmap(struct pm *pm)
 {
-    if (pm->base)
-        munmap(writable(pm->base), pm->size);
+    if (!pm->base)
+        return;
+    munmap(at_distance(pm->base, 0), pm->size);
+    if (pm->twin)
+        munmap(at_distance(pm->base, pm->twin), pm->size);
     pm->base = NULL;
+}
+
+int pm_watch(struct pm *pm, int fd)
+{
+    struct pm twin;
+    int result = pm_map(&twin, fd, pm->size, true);
+
+    if (result < 0)
+        return result;
+    if (mprotect(at_distance(pm->base, 0), pm->size, PROT_READ) < 0) {
+        int errnum = errno;
+
+        pm_unmap(&twin);
+        return error_set(errnum, "cannot watch the mapping: %s", strerror(errnum));
+    }
+    pm->twin = (uintptr_t)twin.base - (uintptr_t)pm->base;
+    return 0;
 }
 
 void pm_adopt(struct pm *pm, const void *base, uint64_t size, enum minl2r_medium medium)
@@ -190,6 +210,12 @@ void pm_adopt(struct pm *pm, const void *base, uint64_t size, enum minl2r_medium
 typedef uint16_t __attribute__((may_alias)) any_u16;
 typedef uint32_t __attribute__((may_alias)) any_u32;
 typedef uint64_t __attribute__((may_alias)) any_u64;
+
+/* Where the bytes at `ptr` are stored to. */
+static inline void *writable(const struct pm_phase *phase, const void *ptr)
+{
+    return at_distance(ptr, phase->pm->twin);
+}
 
 /* The atomic store keeps the compiler from splitting it, or from making loops a memcpy.
  */
@@ -303,9 +329,9 @@ void pm_store(struct pm_phase *phase, const void *dst, const void *src, size_t s
     /* Eight bytes are by far the most; where they are not aligned, they hold no word.
      */
     if (size == 8)
-        memcpy(writable(dst), src, 8);
+        memcpy(writable(phase, dst), src, 8);
     else
-        copy(writable(dst), src, size);
+        copy(writable(phase, dst), src, size);
     note_store(phase, dst, size);
 }
 
@@ -317,7 +343,7 @@ void pm_zero(struct pm_phase *phase, const void *dst, size_t size)
     for (size_t left = size; left > 0;) {
         size_t piece = left < sizeof(zeros) ? left : sizeof(zeros);
 
-        copy(writable(at), zeros, piece);
+        copy(writable(phase, at), zeros, piece);
         at += piece;
         left -= piece;
     }
@@ -327,19 +353,19 @@ void pm_zero(struct pm_phase *phase, const void *dst, size_t size)
 void pm_store_piece(struct pm_phase *phase, const void *dst, const void *src,
                     size_t size)
 {
-    store_piece(writable(dst), src, size);
+    store_piece(writable(phase, dst), src, size);
     note_store(phase, dst, size);
 }
 
 void pm_or64(struct pm_phase *phase, const uint64_t *word, uint64_t bits)
 {
-    __atomic_fetch_or((uint64_t *)writable(word), bits, __ATOMIC_RELAXED);
+    __atomic_fetch_or((uint64_t *)writable(phase, word), bits, __ATOMIC_RELAXED);
     note_store(phase, word, sizeof(*word));
 }
 
 void pm_and64(struct pm_phase *phase, const uint64_t *word, uint64_t bits)
 {
-    __atomic_fetch_and((uint64_t *)writable(word), bits, __ATOMIC_RELAXED);
+    __atomic_fetch_and((uint64_t *)writable(phase, word), bits, __ATOMIC_RELAXED);
     note_store(phase, word, sizeof(*word));
 }
 
@@ -348,8 +374,8 @@ void pm_max64(struct pm_phase *phase, const uint64_t *word, uint64_t value)
     uint64_t old = pm_load64(word);
 
     while (old < value &&
-           !__atomic_compare_exchange_n((uint64_t *)writable(word), &old, value, false,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+           !__atomic_compare_exchange_n((uint64_t *)writable(phase, word), &old, value,
+                                        false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     note_store(phase, word, old < value ? sizeof(*word) : 0);
 }
@@ -510,9 +536,9 @@ void pm_store_nt(struct pm_phase *phase, const void *dst, const void *src, size_
         return;
     count_streamed(phase, dst, size);
     if (size < PM_LINE && line_of(dst) == phase->last_streamed && is_words(dst, size))
-        stream_words(writable(dst), src, size);
+        stream_words(writable(phase, dst), src, size);
     else
-        stream(writable(dst), src, size);
+        stream(writable(phase, dst), src, size);
 }
 
 void pm_flush(struct pm_phase *phase, const void *ptr, size_t size)

@@ -17,6 +17,7 @@
 
 struct alloc;
 struct lane;
+struct watch;
 struct writeset;
 
 /* The superblock's geometry in DRAM, validated once. */
@@ -54,6 +55,7 @@ struct minl2r_pool {
     struct lane *live_lanes; /* of live.h; atomic */
     bool poisoned;           /* atomic */
     bool prove;              /* MINL2R_COMMIT_PROVE */
+    struct watch *watch;     /* [geo.lane_count], or NULL: not watched */
     uint64_t fork_count;     /* fork_count() when opened */
 
     int fd; /* -1: attached */
@@ -78,7 +80,12 @@ static inline const void *pool_at(const struct minl2r_pool *pool, uint64_t offse
 
 static inline uint64_t pool_offset(const struct minl2r_pool *pool, const void *ptr)
 {
-    return (uint64_t)((const uint8_t *)ptr - pool->pm.base);
+    uint64_t offset = (uint64_t)((const uint8_t *)ptr - pool->pm.base);
+
+    /* Writable pointers that were given out may be watched: see pm_watch(). */
+    if (pool->pm.twin && offset - pool->pm.twin < pool->pm.size)
+        offset -= pool->pm.twin;
+    return offset;
 }
 
 static inline uint64_t block_index(const struct geometry *geo, uint64_t offset)

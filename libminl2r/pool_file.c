@@ -80,6 +80,15 @@ static int check_medium(const struct pm *pm, const struct minl2r_options *option
                      minl2r_medium_name(pm->medium), pm->reason);
 }
 
+/* A debug mode: see watch.h. */
+static bool is_watched(const struct minl2r_options *options)
+{
+    const char *value = secure_getenv("MINL2R_WATCH");
+
+    return options && options->commit == MINL2R_COMMIT_PROVE && value &&
+           strcmp(value, "1") == 0;
+}
+
 static int map_file(int fd, uint64_t size, bool writable,
                     const struct minl2r_options *options, struct pm *pm)
 {
@@ -88,6 +97,8 @@ static int map_file(int fd, uint64_t size, bool writable,
     if (result < 0)
         return result;
     result = check_medium(pm, options);
+    if (result == 0 && writable && is_watched(options))
+        result = pm_watch(pm, fd);
     if (result < 0)
         pm_unmap(pm);
     return result;

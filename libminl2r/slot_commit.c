@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libminl2r/live.h"
+#include "libminl2r/watch.h"
 
 /*
  * Bytes in place: logging the new ones, too, costs more than the fence that it saves
@@ -169,6 +170,7 @@ int slot_commit(struct minl2r_tx *tx, const struct slot_plan *plan)
     int result = log_and_store_fresh(tx, plan);
 
     if (result == 0) {
+        watch_remember(tx->pool, tx->lane, tx->cursor.generation, &tx->writes);
         if (tx->writes.fresh_count > 0)
             alloc_prefetch_next(tx->pool); /* while F2 drains */
         result = commit_store_in_place(tx);

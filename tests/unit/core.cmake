@@ -11,6 +11,8 @@ add_unit_test(test_threads LABELS threads)
 add_unit_test(test_fuzz)
 add_unit_test(test_large)
 add_unit_test(test_process)
+add_unit_test(test_watch LABELS threads)
+set_target_properties(test_watch PROPERTIES ENABLE_EXPORTS ON)
 add_unit_test(test_log)
 
 add_unit_test(test_hostile)
