@@ -25,7 +25,7 @@ struct judge {
     struct content base; /* before the op `first` */
     uint8_t first;
     uint8_t begun, returned;
-    uint8_t loose; /* bit per cell: fresh, and its op was killed */
+    uint16_t loose; /* bit per cell: fresh, and its op was killed */
     const char *when;
 };
 
@@ -55,24 +55,25 @@ static void apply(const struct op *op, uint8_t index, struct content *content)
         return;
     if (op->fresh.used)
         content->cells[op->fresh.cell] = op->fresh.new;
+    for (unsigned i = 0; i < CHANGED_MAX; i++)
+        if (op->cells[i].used)
+            content->cells[op->cells[i].cell] = op->cells[i].new;
     for (int i = 0; i < 2; i++) {
         if (op->slots[i].used)
             content->cells[op->slots[i].cell] = op->slots[i].new;
-        if (op->cells[i].used)
-            content->cells[op->cells[i].cell] = op->cells[i].new;
         if (op->fills[i])
             content->blocks[op->fills[i]] = index + 1;
     }
 }
 
 /* Cells that may have their new value already, or not. */
-static uint8_t loose_cells(const struct judge *j)
+static uint16_t loose_cells(const struct judge *j)
 {
-    uint8_t cells = j->loose;
+    uint16_t cells = j->loose;
 
     for (uint8_t i = j->first; i < j->scenario->op_count; i++)
         if ((j->begun & ~j->returned) >> i & 1 && j->scenario->ops[i].fresh.used)
-            cells |= (uint8_t)(1u << j->scenario->ops[i].fresh.cell);
+            cells |= (uint16_t)(1u << j->scenario->ops[i].fresh.cell);
     return cells;
 }
 
@@ -81,7 +82,7 @@ static bool is_as_expected(const struct judge *j, const struct content *expected
 {
     const struct scenario *s = j->scenario;
     const uint16_t *cells = &words[CELL];
-    uint8_t loose = loose_cells(j);
+    uint16_t loose = loose_cells(j);
 
     for (unsigned i = 0; i < CELLS; i++) {
         bool matters = s->holder[i] == 0 || is_named(s, cells, s->holder[i]);
@@ -184,7 +185,7 @@ static bool run_later(struct judge *j, struct scenario *scenario, struct machine
 
     view(m, words);
     *op = *later;
-    for (int i = 0; i < 2; i++)
+    for (unsigned i = 0; i < CHANGED_MAX; i++)
         op->cells[i].old = words[CELL + op->cells[i].cell];
     for (unsigned lane = 0; lane < LANES; lane++)
         state.twin.generation[lane] = (uint8_t)words[SETTLED + lane];

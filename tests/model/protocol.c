@@ -18,8 +18,9 @@ enum what {
     FENCE,
     LOG,   /* both ends of the first batch */
     LOG_2, /* the second batch */
-    LOOK,  /* at lane `word`: does `value`, a policy, want it settled? */
+    LOOK,  /* at lane `word`: does `value`, a look, want it settled? */
     RAISE, /* its settled word, if so */
+    OWN,   /* range `word`, for the batch that is going to be live */
     UNLIVE,
     SETTLE,
     LIVE,
@@ -29,7 +30,8 @@ enum what {
     RELEASE_TAKEN,
 };
 
-enum policy { SETTLE_ALL, SETTLE_CHANGED, SETTLE_WORD, SETTLE_FRESH };
+/* Whom to settle; those that own something are found by a look at each of the ranges. */
+enum policy { SETTLE_ALL, SETTLE_CHANGED, SETTLE_WORD, SETTLE_FRESH, POLICIES };
 
 uint8_t line_of(uint8_t word)
 {
@@ -55,6 +57,77 @@ static uint8_t id_generation(uint16_t id)
     return id & 15;
 }
 
+/* ---- What is owned --------------------------------------------------------------- */
+
+static struct range range_of(uint8_t cell)
+{
+    return (struct range){cell, (uint8_t)(cell + 1)};
+}
+
+static bool is_empty(struct range range)
+{
+    return range.low == range.high;
+}
+
+static struct range join(struct range a, struct range b)
+{
+    if (is_empty(a))
+        return b;
+    return (struct range){a.low < b.low ? a.low : b.low,
+                          a.high > b.high ? a.high : b.high};
+}
+
+static bool overlap(struct range a, struct range b)
+{
+    return a.low < b.high && b.low < a.high;
+}
+
+static struct owned owned_by(const struct op *op)
+{
+    struct owned owned = {0};
+
+    for (unsigned i = 0, count = 0; i < CHANGED_MAX; i++) {
+        struct range *last = &owned.ranges[OWNED_MAX - 1];
+
+        if (!op->cells[i].used)
+            continue;
+        if (count < OWNED_MAX)
+            owned.ranges[count++] = range_of(op->cells[i].cell);
+        else if (mutant == LAST_RANGE_IS_REPLACED)
+            *last = range_of(op->cells[i].cell);
+        else
+            *last = join(*last, range_of(op->cells[i].cell));
+    }
+    for (int i = 0; i < (mutant == SLOTS_ARE_NOT_JOINED ? 1 : 2); i++)
+        if (op->slots[i].used)
+            owned.slots = join(owned.slots, range_of(op->slots[i].cell));
+    return owned;
+}
+
+/* Does `op` change bytes, or as bytes also slots, that lie in `bytes` and `slots`? */
+static bool changes(const struct op *op, struct range bytes, struct range slots)
+{
+    struct owned own = owned_by(op);
+
+    for (unsigned i = 0; i < OWNED_MAX; i++)
+        if (overlap(own.ranges[i], bytes) || overlap(own.ranges[i], slots))
+            return true;
+    return overlap(own.slots, bytes);
+}
+
+/* The look at range `index` of what a lane owns; at the first, at its slots, too. */
+static bool wants_settled(const struct op *op, const struct owned *owned,
+                          enum policy policy, unsigned index)
+{
+    static const struct range none;
+
+    if (policy == SETTLE_ALL)
+        return true;
+    if (policy == SETTLE_FRESH)
+        return overlap(range_of(op->fresh.cell), owned->ranges[index]);
+    return changes(op, owned->ranges[index], index == 0 ? owned->slots : none);
+}
+
 /* ---- Transactions to steps ------------------------------------------------------- */
 
 struct compiler {
@@ -75,10 +148,14 @@ static void emit(const struct compiler *c, enum what what, unsigned word,
 
 static void settle_lanes(const struct compiler *c, enum policy policy, bool own)
 {
+    unsigned looks =
+        policy == SETTLE_ALL || mutant == LAST_RANGE_IS_OVERLOOKED ? 1 : OWNED_MAX;
+
     for (uint8_t lane = 0; lane < LANES; lane++) {
         if (lane == c->op->lane && !own)
             continue;
-        emit(c, LOOK, lane, policy);
+        for (unsigned i = 0; i < looks; i++)
+            emit(c, LOOK, lane, i * POLICIES + policy);
         emit(c, RAISE, lane, 0);
     }
 }
@@ -144,11 +221,17 @@ static void log_and_fence(const struct compiler *c)
 
 static void change_cells(const struct compiler *c)
 {
-    for (int i = 0; i < 2; i++)
+    for (unsigned i = 0; i < CHANGED_MAX; i++)
         if (c->op->cells[i].used)
             emit(c, STORE_AND_FLUSH, CELL + c->op->cells[i].cell, c->op->cells[i].new);
     if (mutant != CHANGE_NOT_FENCED)
         emit(c, FENCE, 0, 0);
+}
+
+static void own_ranges(const struct compiler *c)
+{
+    for (unsigned i = 0; i <= OWNED_MAX; i++)
+        emit(c, OWN, i, 0);
 }
 
 static void compile_slot(const struct compiler *c)
@@ -161,6 +244,8 @@ static void compile_slot(const struct compiler *c)
     else if (mutant != SLOT_SETTLES_NO_CELLS)
         settle_lanes(c, SETTLE_CHANGED, false);
     store_fresh(c);
+    if (mutant == RANGES_CHANGE_BEFORE_THE_LOG)
+        own_ranges(c);
     log_and_fence(c);
     for (int i = 0; i < 2; i++) {
         const struct change *slot = &c->op->slots[i];
@@ -173,6 +258,8 @@ static void compile_slot(const struct compiler *c)
         emit(c, STORE_AND_FLUSH, CELL + slot->cell, slot->new);
     }
     change_cells(c);
+    if (mutant != RANGES_CHANGE_BEFORE_THE_LOG)
+        own_ranges(c);
     emit(c, LIVE, 0, 0);
 }
 
@@ -281,30 +368,6 @@ void program_compile(struct program programs[LANES], const struct scenario *scen
 
 /* ---- Steps ----------------------------------------------------------------------- */
 
-static bool among(const struct change changes[2], uint8_t cell)
-{
-    return (changes[0].used && changes[0].cell == cell) ||
-           (changes[1].used && changes[1].cell == cell);
-}
-
-/* Does `op` change what the live batch of `owner` speaks of, so that it must settle? */
-static bool wants_settled(const struct op *op, const struct op *owner,
-                          enum policy policy)
-{
-    if (policy == SETTLE_ALL)
-        return true;
-    if (policy == SETTLE_FRESH)
-        return among(owner->cells, op->fresh.cell);
-    for (int i = 0; i < 2; i++) {
-        if (op->cells[i].used && (among(owner->cells, op->cells[i].cell) ||
-                                  among(owner->slots, op->cells[i].cell)))
-            return true;
-        if (op->slots[i].used && among(owner->cells, op->slots[i].cell))
-            return true;
-    }
-    return false;
-}
-
 static void unlive(struct twin *twin, uint8_t thread)
 {
     for (uint8_t lane = 0; lane < LANES; lane++) {
@@ -314,14 +377,36 @@ static void unlive(struct twin *twin, uint8_t thread)
     }
 }
 
-static void look(const struct scenario *scenario, struct state *state, uint8_t thread,
+static bool sees_any(const struct twin *twin, uint8_t thread)
+{
+    for (uint8_t lane = 0; lane < LANES; lane++)
+        if (twin->seen[thread][lane])
+            return true;
+    return false;
+}
+
+static void look(const struct op *op, struct twin *twin, uint8_t thread,
                  const struct step *step)
 {
-    uint8_t id = state->twin.live[step->word];
+    uint8_t id = twin->live[step->word];
+    enum policy policy = (enum policy)(step->value % POLICIES);
 
-    if (id && wants_settled(&scenario->ops[step->op], &scenario->ops[id_op(id)],
-                            (enum policy)step->value))
-        state->twin.seen[thread][step->word] = id;
+    if (mutant == SLOT_SETTLES_ONE_LANE && policy == SETTLE_CHANGED &&
+        sees_any(twin, thread))
+        return;
+    if (id &&
+        wants_settled(op, &twin->owned[step->word], policy, step->value / POLICIES))
+        twin->seen[thread][step->word] = id;
+}
+
+static void own(const struct op *op, struct twin *twin, unsigned index)
+{
+    struct owned owned = owned_by(op);
+
+    if (index == OWNED_MAX)
+        twin->owned[op->lane].slots = owned.slots;
+    else
+        twin->owned[op->lane].ranges[index] = owned.ranges[index];
 }
 
 static void raise_settled(struct state *state, uint8_t thread, uint8_t lane)
@@ -404,6 +489,9 @@ static void twin_step(const struct scenario *scenario, struct twin *twin,
     case UNLIVE:
         unlive(twin, thread);
         break;
+    case OWN:
+        own(op, twin, step->word);
+        break;
     case LIVE:
         leave_live(op, batch_id(step->op, 0, twin->generation[op->lane]), twin);
         break;
@@ -456,7 +544,7 @@ bool program_step(const struct program *program, const struct scenario *scenario
         step_log(state, thread, lane, step->op, step->what == LOG_2);
         break;
     case LOOK:
-        look(scenario, state, thread, step);
+        look(&scenario->ops[step->op], &state->twin, thread, step);
         break;
     case RAISE:
         raise_settled(state, thread, step->word);
@@ -520,9 +608,14 @@ static bool slot_op_committed(const struct recoverer *r, const struct op *op)
         return mutant == SLOT_IS_NEVER_UNDONE;
     if (!op->cells[0].used)
         return cells[op->slots[0].cell] != op->slots[0].old;
-    for (int i = 0; i < 2; i++)
-        if (op->cells[i].used && cells[op->cells[i].cell] != op->cells[i].new)
-            all_new = all_new && i == 1 && mutant == FIRST_CELL_DECIDES;
+    for (unsigned i = 0; i < CHANGED_MAX; i++) {
+        const struct change *cell = &op->cells[i];
+
+        if (!cell->used || (i > 0 && mutant == FIRST_CELL_DECIDES) ||
+            (i == CHANGED_MAX - 1 && mutant == LAST_CELL_IS_NOT_COMPARED))
+            continue;
+        all_new = all_new && cells[cell->cell] == cell->new;
+    }
     return all_new;
 }
 
@@ -560,12 +653,16 @@ static void recover_slot_op(const struct recoverer *r, const struct op *op)
 {
     bool committed = slot_op_committed(r, op);
 
-    for (int i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < CHANGED_MAX; i++) {
         const struct change *cell = &op->cells[i];
+        bool is_left =
+            committed || (i == CHANGED_MAX - 1 && mutant == LAST_CELL_IS_NOT_UNDONE);
 
         if (cell->used)
             put(r, CELL + cell->cell,
-                committed ? r->words[CELL + cell->cell] : cell->old);
+                is_left ? r->words[CELL + cell->cell] : cell->old);
+    }
+    for (int i = 0; i < 2; i++) {
         if (!op->slots[i].used)
             continue;
         if (committed)

@@ -21,8 +21,11 @@
  *
  *   settle      Who logs settles every live lane: the store rides on F1. A slot
  *               transaction, or a word, settles the lanes whose plain cells it changes,
- *               a word also those whose slots it changes; fresh bytes do not wait for
- *               F1, so they and lone words need a fence of their own.
+ *               and those whose slots it changes as plain cells; fresh bytes do not wait
+ *               for F1, so they and lone words need a fence of their own.
+ *   ranges      What a lane owns are ranges of cells, of which the last is joined of
+ *               all that are too many, and one of slots. They take the place of those of
+ *               the lane's last batch after F2: that one is live until F1.
  *   max         `settled` is raised by an atomic maximum and flushed by everyone who
  *               counts on it; a lane counts as settled only after the settler's fence.
  *   quarantine  A block is used again only once every batch that was live when it was
@@ -43,7 +46,9 @@
 
 #define LANES 3u
 #define BLOCKS 8u /* number 0 is a hole */
-#define CELLS 8u
+#define CELLS 9u
+#define CHANGED_MAX 3u /* plain cells of one transaction */
+#define OWNED_MAX 2u   /* ranges; the last one holds all that are too many */
 #define OPS_MAX 6u
 #define LAG 4u /* a generation in use is at most that much above `settled` */
 
@@ -76,10 +81,11 @@ struct op {
     uint8_t lane;  /* and thread */
     uint8_t after; /* bit per op that returned before: the caller's locks */
     bool aborts;
-    bool drains;                 /* takes all blocks out of quarantine, by its own F1 */
-    bool needs_room;             /* the same, by a fence before it begins */
-    struct change slots[2];      /* old and new block; the new one is the op's own */
-    struct change cells[2];      /* plain cells, and slots that are not swapped */
+    bool drains;            /* takes all blocks out of quarantine, by its own F1 */
+    bool needs_room;        /* the same, by a fence before it begins */
+    struct change slots[2]; /* old and new block; the new one is the op's own */
+    /* Plain cells, and slots that are not swapped; three of slot ops, else two. */
+    struct change cells[CHANGED_MAX];
     struct change fresh;         /* stored before F1, and never logged */
     uint8_t fills[2];            /* blocks that get new content */
     uint8_t allocs[2], frees[2]; /* of logged ops */
@@ -128,6 +134,13 @@ enum mutant {
     FINISH_IGNORES_LATER_SWAPS,
     FINISH_IGNORES_FREED_HOLDERS,
     FIRST_CELL_DECIDES,
+    LAST_CELL_IS_NOT_COMPARED,
+    LAST_CELL_IS_NOT_UNDONE,
+    LAST_RANGE_IS_REPLACED,
+    LAST_RANGE_IS_OVERLOOKED,
+    SLOTS_ARE_NOT_JOINED,
+    RANGES_CHANGE_BEFORE_THE_LOG,
+    SLOT_SETTLES_ONE_LANE,
     RECOVERY_FLUSHES_CHANGES_ONLY,
     RECOVERY_SETTLES_LIVE_LANES_ONLY,
     RECOVERY_SETTLES_WITH_THE_UNDOING,
@@ -138,7 +151,7 @@ extern enum mutant mutant;
 
 /* ---- Running --------------------------------------------------------------------- */
 
-#define STEPS_MAX 120u
+#define STEPS_MAX 250u
 
 struct step {
     uint8_t what;
@@ -152,12 +165,24 @@ struct program {
     uint8_t count;
 };
 
+/* Cells [low, high); none if they are equal. */
+struct range {
+    uint8_t low, high;
+};
+
+/* What a lane's live batch owns. */
+struct owned {
+    struct range ranges[OWNED_MAX];
+    struct range slots;
+};
+
 /* DRAM and threads. */
 struct twin {
     uint8_t pc[LANES];
     uint8_t begun, returned; /* bit per op */
     uint8_t generation[LANES];
     uint8_t live[LANES]; /* the id of the live batch of a slot op; 0: none known */
+    struct owned owned[LANES];
     uint8_t seen[LANES][LANES]; /* per thread: what it is about to settle */
     uint8_t taken[LANES];       /* per thread: blocks on their way out of quarantine */
     uint8_t free, quarantine;   /* bit per block */

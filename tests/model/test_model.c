@@ -16,7 +16,7 @@
 #include "tests/model/explore.h"
 
 /* Cells of the scenarios. `INNER` lies in block X, `MOVED` in block Y. */
-enum { S0, S1, S2, INNER, MOVED, A, B, TIME };
+enum { S0, S1, S2, INNER, MOVED, A, B, TIME, LAST };
 enum { X = 1, Y, P, Q, R, T };
 
 #define CHANGE(cell, old, new)                                                         \
@@ -62,6 +62,45 @@ static const struct scenario scenarios[] = {
                   {.kind = OP_SLOT, .lane = 1, .after = 1, .cells = {CHANGE(A, 1, 2)}},
                   {.kind = OP_SLOT, .lane = 2, .after = 1, .cells = {CHANGE(B, 1, 2)}}},
              .op_count = 3),
+    SCENARIO(.name = "two lanes change cells that a third one owns by one range",
+             .ops =
+                 {{.kind = OP_SLOT,
+                   .cells = {CHANGE(A, 0, 1), CHANGE(B, 0, 1), CHANGE(LAST, 0, 1)}},
+                  {.kind = OP_SLOT, .lane = 1, .after = 1, .cells = {CHANGE(B, 1, 2)}},
+                  {.kind = OP_SLOT,
+                   .lane = 2,
+                   .after = 1,
+                   .cells = {CHANGE(LAST, 1, 2)}}},
+             .op_count = 3,
+             .later = {{.kind = OP_WORD, .cells = {CHANGE(LAST, 0, 9)}}}),
+    SCENARIO(.name = "a cell between those of a range",
+             .ops = {{.kind = OP_SLOT,
+                      .cells = {CHANGE(A, 0, 1), CHANGE(LAST, 0, 1), CHANGE(B, 0, 1)}},
+                     {.kind = OP_SLOT, .after = 1, .cells = {CHANGE(A, 1, 2)}},
+                     {.kind = OP_SLOT, .lane = 1, .cells = {CHANGE(TIME, 0, 1)}},
+                     {.kind = OP_WORD,
+                      .lane = 2,
+                      .after = 4,
+                      .cells = {CHANGE(TIME, 1, 2)}}},
+             .op_count = 4),
+    SCENARIO(.name = "one lane changes cells of two others",
+             .ops = {{.kind = OP_SLOT, .cells = {CHANGE(A, 0, 1), CHANGE(B, 0, 1)}},
+                     {.kind = OP_SLOT,
+                      .lane = 1,
+                      .cells = {CHANGE(TIME, 0, 1), CHANGE(LAST, 0, 1)}},
+                     {.kind = OP_SLOT,
+                      .lane = 2,
+                      .after = 3,
+                      .cells = {CHANGE(A, 1, 2), CHANGE(LAST, 1, 2)}}},
+             .op_count = 3),
+    SCENARIO(.name = "a lane goes on while another looks at what it owns",
+             .ops =
+                 {{.kind = OP_SLOT,
+                   .cells = {CHANGE(A, 0, 1), CHANGE(B, 0, 1), CHANGE(LAST, 0, 1)}},
+                  {.kind = OP_SLOT, .after = 1, .cells = {CHANGE(TIME, 0, 1)}},
+                  {.kind = OP_SLOT, .lane = 1, .after = 1, .cells = {CHANGE(A, 1, 2)}},
+                  {.kind = OP_WORD, .lane = 2, .after = 1, .cells = {CHANGE(B, 1, 2)}}},
+             .op_count = 4),
     SCENARIO(.name = "two generations of a lane are settled at once",
              .ops =
                  {{.kind = OP_SLOT, .cells = {CHANGE(A, 0, 1)}},
@@ -88,6 +127,16 @@ static const struct scenario scenarios[] = {
               .fills = {R}},
              {.kind = OP_WORD, .lane = 1, .after = 1, .cells = {CHANGE(S2, R, 0)}}},
      .op_count = 2},
+    SCENARIO(.name = "the second of two slots is changed as a word",
+             .ops = {{.kind = OP_SLOT,
+                      .slots = {CHANGE(S1, P, Q), CHANGE(S2, 0, R)},
+                      .cells = {CHANGE(INNER, 0, R)},
+                      .fills = {Q, R}},
+                     {.kind = OP_WORD,
+                      .lane = 1,
+                      .after = 1,
+                      .cells = {CHANGE(S2, R, 0)}}},
+             .op_count = 2),
     SCENARIO(.name = "a block moves to another slot",
              .ops = {{.kind = OP_SLOT, .slots = {CHANGE(S2, 0, R)}, .fills = {R}},
                      {.kind = OP_LOGGED,
@@ -234,7 +283,14 @@ static const char *const mutant_names[MUTANTS] = {
     [FREE_IS_NOT_UNDONE] = "a freeing is not undone",
     [FINISH_IGNORES_LATER_SWAPS] = "finishing ignores later swaps",
     [FINISH_IGNORES_FREED_HOLDERS] = "finishing ignores freed holders of slots",
-    [FIRST_CELL_DECIDES] = "the first of two cells decides",
+    [FIRST_CELL_DECIDES] = "the first of several cells decides",
+    [LAST_CELL_IS_NOT_COMPARED] = "the last of several cells is not compared",
+    [LAST_CELL_IS_NOT_UNDONE] = "the last of several cells is not undone",
+    [LAST_RANGE_IS_REPLACED] = "the last range holds the newest cell only",
+    [LAST_RANGE_IS_OVERLOOKED] = "only the first range is looked at",
+    [SLOTS_ARE_NOT_JOINED] = "only the first slot is owned",
+    [RANGES_CHANGE_BEFORE_THE_LOG] = "a lane's ranges change before its log",
+    [SLOT_SETTLES_ONE_LANE] = "a slot transaction settles one lane only",
     [RECOVERY_FLUSHES_CHANGES_ONLY] = "recovery flushes only what it changes",
     [RECOVERY_SETTLES_LIVE_LANES_ONLY] = "recovery settles live lanes only",
     [RECOVERY_SETTLES_WITH_THE_UNDOING] = "recovery settles by the fence of undoing",
@@ -285,6 +341,7 @@ enum kind {
     FILL_WITH_CELL,
     CELLS_ALONE,
     CELLS_WITH_TIME,
+    MANY_CELLS,
     SWAP_WITH_FRESH,
     WORD,
     LOGGED,
@@ -362,9 +419,12 @@ static struct op op_of_kind(struct sequence *s, enum kind kind)
         free_slot(s, &op);
     else if (op.kind != OP_SLOT || !op.slots[0].used || kind == FILL_WITH_CELL)
         op.cells[0] = next_value(s, A);
+    if (kind == MANY_CELLS)
+        op.cells[2] = next_value(s, LAST);
     if (kind == CELLS_WITH_TIME)
         op.cells[1] = next_value(s, TIME);
-    else if (kind == CELLS_ALONE || kind == LOGGED || op.kind == OP_SNAPSHOT)
+    else if (kind == CELLS_ALONE || kind == MANY_CELLS || kind == LOGGED ||
+             op.kind == OP_SNAPSHOT)
         op.cells[1] = next_value(s, B);
     if (kind != ABORT)
         return op;
@@ -378,8 +438,9 @@ static uint32_t touched(const struct op *op)
 {
     uint32_t mask = op->fresh.used ? 1u << op->fresh.cell : 0;
 
-    for (int i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < CHANGED_MAX; i++)
         mask |= op->cells[i].used ? 1u << op->cells[i].cell : 0;
+    for (int i = 0; i < 2; i++) {
         mask |= op->slots[i].used ? 1u << op->slots[i].cell : 0;
         mask |= op->slots[i].used ? 1u << (CELLS + op->slots[i].old) : 0;
         mask |= 1u << (CELLS + op->fills[i]) | 1u << (CELLS + op->frees[i]);
