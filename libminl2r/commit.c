@@ -327,26 +327,26 @@ static void release_aborted(struct minl2r_tx *tx)
 static void log_extents(struct log_writer *writer, struct block_write *write,
                         bool may_stream)
 {
-    uint32_t start = 0, end = 0; /* of the record being gathered; empty: none yet */
-    uint32_t neighbour = 0;      /* where an extent that belongs to it starts */
+    uint64_t start = 0, end = 0; /* of the record being gathered; empty: none yet */
+    uint64_t neighbour = 0;      /* where an extent that belongs to it starts */
     bool past_cache = may_stream && !write->slots;
 
     for (uint32_t i = 0; i < write->extent_count; i++) {
         struct extent *e = &write->extents[i];
 
         e->unchanged = commit_has_bytes(pool_at(writer->pool, write->block + e->start),
-                                        e->bytes, e->end - e->start);
+                                        e->bytes, e->size);
         past_cache &= e->bytes && !e->unchanged && commit_streams_well(e);
         if (e->start != neighbour && start < end) {
             log_append_undo(writer, write->block + start, end - start);
             start = end;
         }
-        neighbour = e->end;
+        neighbour = extent_end(e);
         if (e->unchanged)
             continue;
         if (start == end)
             start = e->start;
-        end = e->end;
+        end = extent_end(e);
     }
     if (start < end)
         log_append_undo(writer, write->block + start, end - start);
@@ -408,9 +408,9 @@ static void store_fresh_block(struct minl2r_tx *tx, const struct block_write *wr
         const struct extent *e = &write->extents[i];
 
         if (e->bytes)
-            memcpy(tx->scratch + e->start, e->bytes, e->end - e->start);
+            memcpy(tx->scratch + e->start, e->bytes, e->size);
         else
-            memset(tx->scratch + e->start, 0, e->end - e->start);
+            memset(tx->scratch + e->start, 0, e->size);
     }
     pm_store_nt(&tx->phase, fresh, tx->scratch, block_size);
 }
@@ -466,8 +466,8 @@ void commit_store_fresh(struct minl2r_tx *tx)
 void commit_prefetch_in_place(const struct minl2r_tx *tx)
 {
     for (const struct block_write *w = tx->writes.first; w; w = w->next)
-        if (!w->fresh && w->extent_count > 0)
-            __builtin_prefetch(pool_at(tx->pool, w->block + w->extents[0].start), 1);
+        for (uint32_t i = 0; i < w->extent_count && !w->fresh; i++)
+            __builtin_prefetch(pool_at(tx->pool, w->block + w->extents[i].start), 1);
 }
 
 static int log_and_store_fresh(struct minl2r_tx *tx)
@@ -524,11 +524,11 @@ static void store_extents(struct minl2r_tx *tx, const struct block_write *write)
         if (e->unchanged)
             continue;
         if (write->past_cache)
-            pm_store_nt(&tx->phase, dst, e->bytes, e->end - e->start);
+            pm_store_nt(&tx->phase, dst, e->bytes, e->size);
         else if (e->bytes)
-            pm_store(&tx->phase, dst, e->bytes, e->end - e->start);
+            pm_store(&tx->phase, dst, e->bytes, e->size);
         else
-            pm_zero(&tx->phase, dst, e->end - e->start);
+            pm_zero(&tx->phase, dst, e->size);
     }
 }
 
@@ -547,7 +547,7 @@ static void flush_in_place(struct minl2r_tx *tx)
             continue;
         for (uint32_t i = 0; i < w->extent_count; i++)
             pm_flush(&tx->phase, pool_at(tx->pool, w->block + w->extents[i].start),
-                     w->extents[i].end - w->extents[i].start);
+                     w->extents[i].size);
     }
     for (uint32_t i = 0; i < snapshots->count; i++)
         pm_flush(&tx->phase, pool_at(tx->pool, snapshots->runs[i].offset),
@@ -624,7 +624,7 @@ static const struct block_write *find_lone_word(const struct minl2r_tx *tx)
     }
     if (!lone)
         return NULL;
-    uint32_t size = lone->covered;
+    uint64_t size = lone->extents[0].size;
 
     return size <= 8 && (size & (size - 1)) == 0 && lone->extents[0].start % size == 0
                ? lone
@@ -675,7 +675,7 @@ static int commit_word(struct minl2r_tx *tx, const struct block_write *write)
     lane_note_word(tx->pool, tx->lane, &tx->phase, offset & ~7ull);
     store_fresh_of_line(tx, offset / PM_LINE, true);
     pm_store_piece(&tx->phase, dst, word->bytes ? (const void *)word->bytes : &zero,
-                   word->end - word->start);
+                   word->size);
     pm_flush(&tx->phase, dst, 1);
     return commit_order(tx); /* I3: the word, then the caller's return */
 }
@@ -746,8 +746,7 @@ int tx_commit(struct minl2r_tx *tx)
     int result = 0;
 
     tx->phase.last_line = 0; /* the caller may have stored to that line since */
-    if (tx->writes.edits)
-        writeset_fold_edits(&tx->writes);
+    writeset_close(&tx->writes);
     if (!writeset_is_empty(&tx->writes))
         result = commit_changes(tx);
     if (result == 0)

@@ -63,8 +63,7 @@ static inline bool commit_has_bytes(const uint8_t *old, const uint8_t *bytes,
 /* Can they be streamed? Small odd sizes would be flushed one by one. */
 static inline bool commit_streams_well(const struct extent *e)
 {
-    return ((e->start | e->end) & 3) == 0 ||
-           e->end - e->start >= COMMIT_STREAM_SIZE_MIN;
+    return ((e->start | e->size) & 3) == 0 || e->size >= COMMIT_STREAM_SIZE_MIN;
 }
 
 /* Old bytes of many blocks come from memory all at once rather than one by one. */

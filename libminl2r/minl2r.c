@@ -405,12 +405,17 @@ int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx)
     return pool_is_usable(pool) ? tx_begin(pool, tx) : pool_usable(pool);
 }
 
+static bool tx_is_usable(const struct minl2r_tx *tx)
+{
+    return tx->owner == thread_number() && pool_is_usable(tx->pool);
+}
+
 /* 0, or why this call on `tx` cannot be. */
 static int tx_usable(const struct minl2r_tx *tx)
 {
     if (tx->owner != thread_number())
         return error_set(EPERM, "the transaction belongs to another thread");
-    return pool_is_usable(tx->pool) ? 0 : pool_usable(tx->pool);
+    return pool_usable(tx->pool);
 }
 
 int minl2r_tx_commit(struct minl2r_tx *tx)
@@ -438,10 +443,8 @@ static int no_source(void)
 
 int minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src, size_t size)
 {
-    int result = tx_usable(tx);
-
-    if (result < 0)
-        return result;
+    if (!tx_is_usable(tx))
+        return tx_usable(tx);
     if (!src && size > 0)
         return no_source();
     return writeset_write(&tx->writes, pool_offset(tx->pool, dst), src, size);

@@ -417,26 +417,33 @@ static void stream_lines(uint8_t *dst, const uint8_t *src, size_t count)
         stream_lines_sse(dst, src, count);
 }
 
-/* `dst` and `size` are multiples of 4. Aligned words arrive whole. */
-static void stream_words(uint8_t *dst, const uint8_t *src, size_t size)
+static inline void stream_word(uint8_t *dst, const uint8_t *src)
 {
-    size_t at = 0;
+    long long word;
 
-    while (at < size) {
-        if (((uintptr_t)(dst + at) & 7) == 0 && size - at >= 8) {
-            long long word;
+    memcpy(&word, src, sizeof(word));
+    _mm_stream_si64((long long *)(void *)dst, word);
+}
 
-            memcpy(&word, src + at, sizeof(word));
-            _mm_stream_si64((long long *)(void *)(dst + at), word);
-            at += sizeof(word);
-        } else {
-            int half;
+static inline void stream_half(uint8_t *dst, const uint8_t *src)
+{
+    int half;
 
-            memcpy(&half, src + at, sizeof(half));
-            _mm_stream_si32((int *)(void *)(dst + at), half);
-            at += sizeof(half);
-        }
-    }
+    memcpy(&half, src, sizeof(half));
+    _mm_stream_si32((int *)(void *)dst, half);
+}
+
+/* `dst` and `size` are multiples of 4. Aligned words arrive whole. */
+static inline void stream_words(uint8_t *dst, const uint8_t *src, size_t size)
+{
+    size_t at = (uintptr_t)dst & 4;
+
+    if (at > 0)
+        stream_half(dst, src);
+    for (; at + 8 <= size; at += 8)
+        stream_word(dst + at, src + at);
+    if (at < size)
+        stream_half(dst + at, src + at);
 }
 
 static void drain(void)

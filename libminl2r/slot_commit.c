@@ -33,13 +33,13 @@ static bool plan_swap(struct slot_plan *plan, const struct block_write *write)
 
 static bool plan_bytes(struct slot_plan *plan, const struct block_write *write)
 {
-    plan->byte_count += write->covered;
     for (uint32_t i = 0; i < write->extent_count && plan->byte_count <= BYTES_MAX;
          i++) {
         const struct extent *e = &write->extents[i];
-        struct interval range = {write->block + e->start, write->block + e->end};
+        struct interval range = {write->block + e->start, write->block + extent_end(e)};
 
-        plan->changes_size += LOG_RECORD_SIZE(2 * LOG_PADDED(e->end - e->start));
+        plan->byte_count += e->size;
+        plan->changes_size += LOG_RECORD_SIZE(2 * LOG_PADDED(e->size));
         owned_add(&plan->bytes, range);
     }
     return plan->byte_count <= BYTES_MAX && plan->changes_size <= CHANGES_SIZE_MAX;
@@ -99,7 +99,7 @@ static void log_bytes(struct log_writer *writer, struct block_write *write,
     for (uint32_t i = 0; i < write->extent_count; i++) {
         struct extent *e = &write->extents[i];
         uint64_t target = write->block + e->start;
-        uint32_t size = e->end - e->start;
+        uint32_t size = e->size;
 
         e->unchanged = commit_has_bytes(pool_at(writer->pool, target), e->bytes, size);
         past_cache &= e->bytes && !e->unchanged && commit_streams_well(e);

@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
-extern _Thread_local uint32_t thread_number_cached;
+/* Every call asks for it: found without a call, in the shared library, too. */
+extern _Thread_local uint32_t thread_number_cached
+    __attribute__((tls_model("initial-exec")));
 uint32_t thread_number_assign(void);
 
 /* 1, 2, ... in the order in which threads first ask; never used twice. */

@@ -110,7 +110,7 @@ void watch_check_changes(struct minl2r_pool *pool, const struct lane *lane,
 static void remember_extent(const struct minl2r_pool *pool, struct watch *watch,
                             uint64_t target, const struct extent *extent)
 {
-    uint32_t length = extent->end - extent->start;
+    uint32_t length = extent->size;
     struct pm_record record = {PM_CHANGE, length, target};
     uint8_t *at = watch->changes + watch->size;
 

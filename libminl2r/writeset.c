@@ -23,6 +23,9 @@
  */
 #define EDIT_GAP 24
 
+/* Of longer ranges the processor itself fetches the rest. */
+#define PREFETCH_MAX 1024
+
 static int no_memory(void)
 {
     return error_set(ENOMEM, "no memory for the transaction");
@@ -46,6 +49,7 @@ static void clear_lists(struct writeset *ws)
 {
     ws->first = ws->latest = NULL;
     ws->last = &ws->first;
+    plain_reset(&ws->plain);
     ws->block_count = ws->fresh_count = 0;
     ws->edits = NULL;
     ws->fresh_first = NULL;
@@ -67,6 +71,7 @@ int writeset_init(struct writeset *ws, struct minl2r_pool *pool)
         settling_finish(&ws->settling);
         return no_memory();
     }
+    plain_init(&ws->plain);
     clear_lists(ws);
     return 0;
 }
@@ -81,6 +86,8 @@ void writeset_finish(struct writeset *ws)
 /* A table grown by a large transaction shrinks again: clearing it must stay cheap. */
 static void clear_table(struct writeset *ws)
 {
+    if (ws->block_count == 0)
+        return;
     if (ws->block_count < ws->table_size / 8) { /* fewer stores: they wait for F3 */
         for (const struct block_write *write = ws->first; write; write = write->next)
             ws->table[write->table_index] = NULL;
@@ -107,8 +114,8 @@ void writeset_reset(struct writeset *ws)
 
 bool writeset_is_empty(const struct writeset *ws)
 {
-    return !ws->first && !ws->fresh_first && ws->allocs.count == 0 &&
-           ws->frees.count == 0 && ws->snapshots.count == 0;
+    return !ws->first && ws->plain.count == 0 && !ws->fresh_first &&
+           ws->allocs.count == 0 && ws->frees.count == 0 && ws->snapshots.count == 0;
 }
 
 /* ---- Lists of runs --------------------------------------------------------------- */
@@ -294,8 +301,11 @@ static int table_grow(struct writeset *ws)
 
 static void init_block_write(struct block_write *write, uint64_t key, uint64_t block)
 {
-    *write = (struct block_write){.key = key, .block = block, .extent_capacity = 2};
+    memset(write, 0, offsetof(struct block_write, inline_extents));
+    write->key = key;
+    write->block = block;
     write->extents = write->inline_extents;
+    write->extent_capacity = sizeof(write->inline_extents) / sizeof(struct extent);
 }
 
 /* Enters `write` into the list, and into the table at index `i`. */
@@ -355,14 +365,14 @@ static int reserve_extents(struct writeset *ws, struct block_write *write,
 }
 
 /* The first extent that ends after `start`. */
-static uint32_t find_extent(const struct block_write *write, uint32_t start)
+static uint32_t find_extent(const struct block_write *write, uint64_t start)
 {
     uint32_t low = 0, high = write->extent_count;
 
     while (low < high) {
         uint32_t middle = (low + high) / 2;
 
-        if (write->extents[middle].end <= start)
+        if (extent_end(&write->extents[middle]) <= start)
             low = middle + 1;
         else
             high = middle;
@@ -370,10 +380,10 @@ static uint32_t find_extent(const struct block_write *write, uint32_t start)
     return low;
 }
 
-static uint32_t covered_in(const struct block_write *write, uint32_t start,
-                           uint32_t end)
+static uint32_t covered_in(const struct block_write *write, uint64_t start,
+                           uint64_t end)
 {
-    uint32_t sum = 0;
+    uint64_t sum = 0;
 
     if (write->extent_count == 0)
         return 0;
@@ -381,9 +391,11 @@ static uint32_t covered_in(const struct block_write *write, uint32_t start,
          i < write->extent_count && write->extents[i].start < end; i++) {
         const struct extent *e = &write->extents[i];
 
-        sum += (e->end < end ? e->end : end) - (e->start > start ? e->start : start);
+        uint64_t e_end = extent_end(e);
+
+        sum += (e_end < end ? e_end : end) - (e->start > start ? e->start : start);
     }
-    return sum;
+    return (uint32_t)sum;
 }
 
 /* Moves the extents from index `from` on to index `to`. */
@@ -394,9 +406,16 @@ static void move_extents(struct block_write *write, uint32_t from, uint32_t to)
     write->extent_count += to - from;
 }
 
-static const uint8_t *bytes_at(const struct extent *extent, uint32_t at)
+static const uint8_t *bytes_at(const struct extent *extent, uint64_t at)
 {
     return extent->bytes ? extent->bytes + (at - extent->start) : NULL;
+}
+
+static void cut_front(struct extent *extent, uint64_t start)
+{
+    extent->bytes = bytes_at(extent, start);
+    extent->size -= (uint32_t)(start - extent->start);
+    extent->start = start;
 }
 
 /*
@@ -410,26 +429,25 @@ static uint32_t cut_extents(struct block_write *write, uint32_t start, uint32_t 
     write->covered -= covered_in(write, start, end);
     if (i < write->extent_count && write->extents[i].start < start) {
         struct extent *head = &write->extents[i];
-        struct extent tail = {end, head->end, NULL, false};
+        uint64_t head_end = extent_end(head);
 
-        if (head->end > end) { /* one extent becomes two */
-            tail.bytes = bytes_at(head, end);
-            head->end = start;
+        head->size = (uint32_t)(start - head->start);
+        if (head_end > end) { /* one extent becomes two */
+            struct extent tail = {end, bytes_at(head, end), (uint32_t)(head_end - end),
+                                  false};
+
             move_extents(write, i + 1, i + 2);
             write->extents[i + 1] = tail;
             return i + 1;
         }
-        head->end = start;
         i++;
     }
     uint32_t j = i;
 
-    while (j < write->extent_count && write->extents[j].end <= end)
+    while (j < write->extent_count && extent_end(&write->extents[j]) <= end)
         j++;
-    if (j < write->extent_count && write->extents[j].start < end) {
-        write->extents[j].bytes = bytes_at(&write->extents[j], end);
-        write->extents[j].start = end;
-    }
+    if (j < write->extent_count && write->extents[j].start < end)
+        cut_front(&write->extents[j], end);
     move_extents(write, j, i);
     return i;
 }
@@ -440,13 +458,13 @@ static void put_extent(struct block_write *write, uint32_t start, uint32_t end,
 {
     uint32_t i = write->extent_count;
 
-    if (i > 0 && write->extents[i - 1].end > start) {
+    if (i > 0 && extent_end(&write->extents[i - 1]) > start) {
         i = cut_extents(write, start, end);
         move_extents(write, i, i + 1);
     } else {
         write->extent_count++;
     }
-    write->extents[i] = (struct extent){start, end, bytes, false};
+    write->extents[i] = (struct extent){start, bytes, end - start, false};
     write->covered += end - start;
 }
 
@@ -707,44 +725,101 @@ static int queue(struct writeset *ws, uint64_t dst, const uint8_t *bytes, uint64
     return result;
 }
 
-/*
- * The common case in a fraction of the instructions: the first range of a block, inside
- * it, with everything at hand. False, having changed nothing, for any other.
- */
-static bool queue_first_range(struct writeset *ws, uint64_t dst, const void *src,
-                              uint64_t size)
+/* ---- Plain ranges ---------------------------------------------------------------- */
+
+/* Does a small range lie in one line of an allocated block? */
+static inline bool is_in_allocated_line(const struct writeset *ws, uint64_t offset,
+                                        uint64_t size)
 {
     const struct geometry *geo = &ws->pool->geo;
-    uint32_t start = (uint32_t)(dst - geo->zones_offset) & (geo->block_size - 1);
+    uint64_t index = block_index(geo, offset); /* large where it is below the zones */
+    uint64_t in_zone = index & (((uint64_t)1 << geo->zone_shift) - 1);
 
-    if (start + size > geo->block_size || ws->edits || !is_allocated(ws, dst - start) ||
-        ws->block_count >= ws->table_size / 2 ||
-        !log_has_plenty(ws, LOG_RECORD_SIZE(size) + 8))
-        return false;
-    uint32_t i = table_find(ws, dst - start);
+    return offset % PM_LINE + size <= PM_LINE && index < geo->block_count &&
+           in_zone != 0 && is_allocated(ws, offset);
+}
 
-    if (ws->table[i])
-        return false;
-    struct block_write *write = arena_try(&ws->arena, sizeof(*write) + size);
+/*
+ * The common case in a fraction of the instructions. False, having changed nothing that
+ * matters, for any other.
+ */
+static inline bool queue_plain(struct writeset *ws, uint64_t dst, const void *src,
+                               uint64_t size)
+{
+    uint64_t log_size = log_growth((uint32_t)size);
 
-    if (!write)
+    if (ws->block_count > 0 || ws->edits || !is_in_allocated_line(ws, dst, size) ||
+        !log_has_plenty(ws, log_size))
         return false;
-    ws->log_queued += LOG_RECORD_SIZE(size) + 8;
-    init_block_write(write, dst - start, dst - start);
-    link_block_write(ws, write, i);
-    write->inline_extents[0] = (struct extent){start, start + (uint32_t)size,
-                                               (const uint8_t *)(write + 1), false};
-    write->extent_count = 1;
-    write->covered = (uint32_t)size;
+    uint8_t *bytes = arena_try(&ws->arena, size);
+
+    if (!bytes || !plain_add(&ws->plain, dst, (uint32_t)size, bytes))
+        return false;
     if (size == 8) /* without a call */
-        memcpy(write + 1, src, 8);
+        memcpy(bytes, src, 8);
     else
-        memcpy(write + 1, src, size);
+        memcpy(bytes, src, size);
+    ws->log_queued += log_size;
+    if (ws->plain.count == 1) /* commit does that for the others: all at once */
+        __builtin_prefetch(pool_at(ws->pool, dst), 1);
     return true;
 }
 
-__attribute__((noinline)) static int queue_copy(struct writeset *ws, uint64_t dst,
-                                                const void *src, uint64_t size)
+static int sort_plain_range(struct writeset *ws, const struct extent *e)
+{
+    struct block_write *write;
+    struct piece piece = {0};
+    uint64_t size = e->size;
+    uint64_t log_size = log_growth((uint32_t)size);
+
+    next_piece(&ws->pool->geo, e->start, size, &piece);
+    ws->log_queued -= log_size; /* its room is found again */
+    int result = reserve_piece(ws, &piece, 2, &write);
+
+    if (result == 0)
+        apply_piece(ws, write, &piece, e->bytes);
+    else
+        ws->log_queued += log_size;
+    return result;
+}
+
+/*
+ * Gives plain ranges to the entries of their blocks, before anything else is queued.
+ * What finds no memory stays plain.
+ */
+static int sort_plain(struct writeset *ws)
+{
+    struct plain *plain = &ws->plain;
+    uint32_t done = 0;
+    int result = 0;
+
+    while (done < plain->count && result == 0) {
+        result = sort_plain_range(ws, &plain->extents[done]);
+        done += result == 0;
+    }
+    plain->count -= done;
+    memmove(plain->extents, plain->extents + done,
+            plain->count * sizeof(struct extent));
+    return result;
+}
+
+static void link_plain(struct writeset *ws)
+{
+    struct block_write *write = &ws->plain_write;
+
+    if (ws->plain.count == 0)
+        return;
+    *write = (struct block_write){
+        .next = ws->first,
+        .extents = ws->plain.extents,
+        .extent_count = ws->plain.count,
+    };
+    ws->first = write;
+}
+
+/* ---- Write: the call ------------------------------------------------------------- */
+
+static int queue_copy(struct writeset *ws, uint64_t dst, const void *src, uint64_t size)
 {
     uint8_t *bytes = arena_alloc(&ws->arena, size);
 
@@ -754,17 +829,36 @@ __attribute__((noinline)) static int queue_copy(struct writeset *ws, uint64_t ds
     return queue(ws, dst, bytes, size);
 }
 
-int writeset_write(struct writeset *ws, uint64_t dst, const void *src, uint64_t size)
+/* Of what a transaction changes first; commit does it for the rest, all at once. */
+static void prefetch_old_bytes(const struct writeset *ws, uint64_t dst, uint64_t size)
+{
+    uint64_t end = size < PREFETCH_MAX ? dst + size : dst + PREFETCH_MAX;
+
+    for (uint64_t at = dst; at < end; at += PM_LINE)
+        __builtin_prefetch(pool_at(ws->pool, at), 1);
+}
+
+__attribute__((noinline)) static int queue_any(struct writeset *ws, uint64_t dst,
+                                               const void *src, uint64_t size)
 {
     if (size == 0)
         return 0;
     if (!is_data(&ws->pool->geo, dst, size))
         return outside(dst, size);
-    if (ws->block_count == 0) /* commit does that for the others: all at once */
-        __builtin_prefetch(pool_at(ws->pool, dst), 1);
-    if (src && size <= PM_LINE && queue_first_range(ws, dst, src, size))
-        return 0;
+    if (ws->block_count == 0)
+        prefetch_old_bytes(ws, dst, size);
+    int result = sort_plain(ws);
+
+    if (result < 0)
+        return result;
     return src ? queue_copy(ws, dst, src, size) : queue(ws, dst, NULL, size);
+}
+
+int writeset_write(struct writeset *ws, uint64_t dst, const void *src, uint64_t size)
+{
+    if (src && size - 1 < PM_LINE && queue_plain(ws, dst, src, size))
+        return 0;
+    return queue_any(ws, dst, src, size);
 }
 
 int writeset_copy(struct writeset *ws, uint64_t dst, uint64_t src, uint64_t size)
@@ -779,8 +873,10 @@ int writeset_copy(struct writeset *ws, uint64_t dst, uint64_t src, uint64_t size
 
     if (!bytes)
         return no_memory();
-    int result = writeset_read(ws, bytes, src, size);
+    int result = sort_plain(ws);
 
+    if (result == 0)
+        result = writeset_read(ws, bytes, src, size);
     return result < 0 ? result : queue(ws, dst, bytes, size);
 }
 
@@ -832,13 +928,26 @@ static void read_block(const struct block_write *write, const struct minl2r_pool
     for (uint32_t i = find_extent(write, piece->start);
          i < write->extent_count && write->extents[i].start < piece->end; i++) {
         const struct extent *e = &write->extents[i];
-        uint32_t start = e->start > piece->start ? e->start : piece->start;
-        uint32_t end = e->end < piece->end ? e->end : piece->end;
+        uint64_t start = e->start > piece->start ? e->start : piece->start;
+        uint64_t end = extent_end(e) < piece->end ? extent_end(e) : piece->end;
 
         if (e->bytes)
             memcpy(dst + (start - piece->start), bytes_at(e, start), end - start);
         else
             memset(dst + (start - piece->start), 0, end - start);
+    }
+}
+
+static void read_plain(const struct plain *plain, uint8_t *dst, uint64_t src,
+                       uint64_t size)
+{
+    for (uint32_t i = 0; i < plain->count; i++) {
+        const struct extent *e = &plain->extents[i];
+        uint64_t start = e->start > src ? e->start : src;
+        uint64_t end = extent_end(e) < src + size ? extent_end(e) : src + size;
+
+        if (start < end)
+            memcpy(dst + (start - src), bytes_at(e, start), end - start);
     }
 }
 
@@ -854,6 +963,7 @@ int writeset_read(struct writeset *ws, void *dst, uint64_t src, uint64_t size)
     while (next_piece(&ws->pool->geo, src, size, &piece))
         read_block(find_block_write(ws, piece.block), ws->pool, &piece,
                    bytes + piece.from);
+    read_plain(&ws->plain, bytes, src, size);
     for (const struct edit *edit = ws->edits; edit; edit = edit->next) {
         uint64_t start = edit->offset > src ? edit->offset : src;
         uint64_t end = edit->offset + edit->size;
@@ -929,8 +1039,10 @@ int writeset_edit(struct writeset *ws, uint64_t offset, uint64_t size, uint8_t *
 
     if (!edit || !bytes)
         return no_memory();
-    int result = reserve_edit(ws, offset, size);
+    int result = sort_plain(ws);
 
+    if (result == 0)
+        result = reserve_edit(ws, offset, size);
     if (result < 0)
         return result;
     writeset_read(ws, bytes, offset, size);
@@ -999,7 +1111,7 @@ static void fold_piece(struct writeset *ws, const struct edit *edit,
     }
 }
 
-void writeset_fold_edits(struct writeset *ws)
+static void fold_edits(struct writeset *ws)
 {
     for (const struct edit *edit = ws->edits; edit; edit = edit->next) {
         struct piece piece = {0};
@@ -1008,6 +1120,13 @@ void writeset_fold_edits(struct writeset *ws)
             fold_piece(ws, edit, &piece);
     }
     ws->edits = NULL;
+}
+
+void writeset_close(struct writeset *ws)
+{
+    if (ws->edits)
+        fold_edits(ws);
+    link_plain(ws);
 }
 
 /* ---- Write block: by slot -------------------------------------------------------- */
@@ -1278,6 +1397,10 @@ int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
         return error_set(EINVAL, "no slot at offset %llu", (unsigned long long)slot);
     if (size > ws->pool->geo.block_size || offset > ws->pool->geo.block_size - size)
         return error_set(EINVAL, "[%u, +%u) is past the end of a block", offset, size);
+    int result = sort_plain(ws);
+
+    if (result < 0)
+        return result;
     uint64_t value = pm_load64(pool_at(ws->pool, slot));
 
     if (size == ws->pool->geo.block_size && swap_whole_block(ws, slot, value, src))

@@ -18,37 +18,34 @@
 #include "libminl2r/arena.h"
 #include "libminl2r/lane.h"
 #include "libminl2r/live.h"
+#include "libminl2r/plain.h"
 #include "libminl2r/pool.h"
-
-/* New bytes of [start, end) in a block. */
-struct extent {
-    uint32_t start, end;
-    const uint8_t *bytes; /* NULL: zeros */
-    bool unchanged;       /* set by commit: PM has these bytes already */
-};
 
 /*
  * One block's changes. `extents` are sorted and do not overlap; `covered` is their sum.
  * A block with `fresh` is swapped at commit: fresh becomes the block that the slot
  * names.
+ *
+ * At commit, ranges that are plain (plain.h) have one entry together: its `block` is
+ * the start of the pool, and its extents are in the order of the calls.
  */
 struct block_write {
     struct block_write *next; /* in the order of first use */
     uint64_t key;             /* of the table: `block`, or `slot` + 1 for a hole */
     uint64_t block;           /* 0: the slot is a hole */
-    uint64_t slot;  /* offset of the slot that names it; 0: not written by slot */
-    uint64_t fresh; /* reserved block; 0: change in place */
+    struct extent *extents;
+    uint32_t extent_count;
+    uint32_t extent_capacity;
+    uint32_t extents_promised; /* of the capacity: to working copies, until commit */
+    uint32_t covered;
     uint32_t table_index;
     bool slot_is_own; /* the slot lies in a block that this transaction allocated */
     bool streamed;    /* `fresh` has the whole content already; no extents */
     bool past_cache;  /* set by commit: how the extents are stored */
+    uint64_t slot;    /* offset of the slot that names it; 0: not written by slot */
+    uint64_t fresh;   /* reserved block; 0: change in place */
     struct block_write *slots;     /* blocks whose slots lie in this block */
     struct block_write *next_slot; /* in that list */
-    uint32_t covered;
-    uint32_t extent_count;
-    uint32_t extent_capacity;
-    uint32_t extents_promised; /* of the capacity: to working copies, until commit */
-    struct extent *extents;
     struct extent inline_extents[2];
 };
 
@@ -88,6 +85,9 @@ struct writeset {
     uint32_t block_count;
     uint32_t fresh_count; /* of those, with a fresh block */
 
+    struct plain plain;             /* ranges that are not sorted by blocks (yet) */
+    struct block_write plain_write; /* of those that are plain at commit */
+
     struct edit *edits;
     struct fresh_write *fresh_first, **fresh_last;
     struct run_list
@@ -125,8 +125,11 @@ int writeset_read(struct writeset *ws, void *dst, uint64_t src, uint64_t size);
 int writeset_reserve_snapshots(struct writeset *ws, const struct minl2r_range *ranges,
                                uint64_t count);
 
-/* Turns what differs in the working copies into queued changes. Cannot fail. */
-void writeset_fold_edits(struct writeset *ws);
+/*
+ * Turns what differs in the working copies into queued changes, and enters plain ranges
+ * into the list of blocks: commit comes next. Cannot fail.
+ */
+void writeset_close(struct writeset *ws);
 
 /* Has it nothing to make durable? */
 bool writeset_is_empty(const struct writeset *ws);

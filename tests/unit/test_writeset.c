@@ -370,6 +370,117 @@ static void write_of_the_same_bytes_is_still_made_durable(void **state)
     memory_pool_remove(&bed->mp);
 }
 
+/* ---- Plain ranges ---------------------------------------------------------------- */
+
+static void write_plain(struct bed *bed)
+{
+    write_bytes(bed, 0, 100, 8);
+    write_bytes(bed, 0, 112, 8); /* in the same line */
+    write_bytes(bed, 1, 64, 64);
+    write_bytes(bed, 0, 108, 4); /* between the two */
+}
+
+static void small_ranges_in_any_number_and_order_all_arrive(void **state)
+{
+    struct bed *bed = *state;
+
+    make_bed(bed, MINL2R_POINTER_HALF);
+    for (size_t count = 1; count <= 4 * PLAIN_MAX; count *= 2) {
+        for (size_t i = 0; i < count; i++)
+            write_bytes(bed, (int)(i * 5 % BLOCKS), i * 1624 % BLOCK, 8);
+        for (int i = 0; i < BLOCKS; i++)
+            expect_read(bed, i);
+        next_tx(bed);
+    }
+    commit_and_compare(bed);
+}
+
+static void small_range_over_one_before_wins(void **state)
+{
+    struct bed *bed = *state;
+
+    make_bed(bed, MINL2R_POINTER_HALF);
+    for (size_t first = 92; first < 128; first++) {
+        write_plain(bed);
+        write_bytes(bed, 0, first, 6);
+        expect_read(bed, 0);
+        next_tx(bed);
+    }
+    commit_and_compare(bed);
+}
+
+static void small_ranges_before_a_call_of_another_kind_stand(void **state)
+{
+    struct bed *bed = *state;
+
+    make_bed(bed, MINL2R_POINTER_HALF);
+    write_plain(bed);
+    zero_bytes(bed, 0, 102, 12);
+    write_bytes(bed, 1, 100, 8);
+    next_tx(bed);
+    write_plain(bed);
+    write_bytes(bed, 0, 50, 500);
+    next_tx(bed);
+    write_plain(bed);
+    memcpy(bed->want[1] + 10, bed->want[0] + 90, 60);
+    assert_ok(
+        minl2r_tx_copy(bed->tx, block_at(bed, 1) + 10, block_at(bed, 0) + 90, 60));
+    next_tx(bed);
+    write_plain(bed);
+    uint8_t *copy = edit_bytes(bed, 0, 104, 10);
+
+    copy[1] = bed->want[0][105] = 0x5a;
+    next_tx(bed);
+    write_plain(bed);
+    write_by_slot(bed, 0, 1000, 2048);
+    write_by_slot(bed, 1, 0, 4096);
+    commit_and_compare(bed);
+}
+
+static void slot_among_small_ranges_is_einval(void **state)
+{
+    struct bed *bed = *state;
+
+    make_bed(bed, MINL2R_POINTER_HALF);
+    assert_ok(minl2r_tx_write(bed->tx, &bed->slots[1], &bed->slots[1], 8));
+    assert_error(minl2r_tx_write_block(bed->tx, &bed->slots[1], 0, "x", 1), EINVAL,
+                 "written both by");
+    commit_and_compare(bed);
+}
+
+/* What is stored is compared with what is logged: both must have the newest bytes. */
+static void small_range_over_one_before_is_proved_to_be_committed(void **state)
+{
+    struct bed *bed = *state;
+
+    make_bed(bed, MINL2R_POINTER_HALF);
+    bed->pool->prove = true;
+    write_bytes(bed, 0, 100, 8);
+    write_bytes(bed, 0, 104, 8);
+    assert_ok(minl2r_tx_commit(bed->tx));
+    memory_pool_kill(&bed->mp);
+    memory_pool_open(&bed->mp);
+    find_root(bed);
+    compare_after_reopen(bed);
+    memory_pool_remove(&bed->mp);
+}
+
+/* Their places are told from older ones by a number, which comes round. */
+static void small_ranges_of_older_transactions_are_forgotten(void **state)
+{
+    struct bed *bed = *state;
+
+    make_bed(bed, MINL2R_POINTER_HALF);
+    bed->tx->writes.plain.stamp = UINT32_MAX - 1;
+    for (int i = 0; i < 4; i++) {
+        write_plain(bed);
+        assert_int_equal(bed->tx->writes.plain.count, 4);
+        assert_int_not_equal(bed->tx->writes.plain.stamp, 0);
+        next_tx(bed);
+    }
+    commit_and_compare(bed);
+}
+
 /* ---- Edits ----------------------------------------------------------------------- */
 
 static void unchanged_edit_changes_nothing(void **state)
@@ -1401,6 +1512,12 @@ int main(void)
         test(source_may_change_after_the_call),
         test(copy_reads_what_the_transaction_has_queued),
         test(write_of_the_same_bytes_is_still_made_durable),
+        test(small_ranges_in_any_number_and_order_all_arrive),
+        test(small_range_over_one_before_wins),
+        test(small_ranges_before_a_call_of_another_kind_stand),
+        test(slot_among_small_ranges_is_einval),
+        test(small_range_over_one_before_is_proved_to_be_committed),
+        test(small_ranges_of_older_transactions_are_forgotten),
         test(unchanged_edit_changes_nothing),
         test(edit_inside_an_edit_answers_with_the_same_copy),
         test(edit_that_overlaps_an_edit_in_part_is_einval),
