@@ -51,10 +51,10 @@ static void print_help(const char *command)
         "  --replay ID       one state: that of a report\n"
         "  --json FILE       write the report for scripts\n"
         "  --html FILE       write the report as a page\n"
-        "  --help            this");
+        "  -h, --help        this");
 }
 
-enum { SCHEDULES = OPTION_OWN, JOBS, FAILURES, NO_LINT, REPLAY, JSON, HTML, HELP };
+enum { SCHEDULES = OPTION_OWN, JOBS, FAILURES, NO_LINT, REPLAY, JSON, HTML };
 
 static bool parse_option(struct options *options, int option, const char *text)
 {
@@ -84,7 +84,7 @@ static bool parse_option(struct options *options, int option, const char *text)
     case HTML:
         options->html = text;
         return true;
-    case HELP:
+    case 'h':
         options->help = true;
         return true;
     default:
@@ -103,7 +103,7 @@ static int parse_options(struct options *options, int argc, char **argv)
         {"replay", required_argument, NULL, REPLAY},
         {"json", required_argument, NULL, JSON},
         {"html", required_argument, NULL, HTML},
-        {"help", no_argument, NULL, HELP},
+        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     int option, index;
@@ -113,7 +113,7 @@ static int parse_options(struct options *options, int argc, char **argv)
     options->schedules.options.failures_max = FAILURES_MAX;
     options->schedules.options.lint = true;
     optind = 1;
-    while ((option = getopt_long(argc, argv, "", names, &index)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", names, &index)) != -1) {
         if (option == '?')
             return -EINVAL;
         if (!parse_option(options, option, optarg)) {
@@ -194,6 +194,9 @@ int crashtest_main(int argc, char **argv, const struct crashtest_program *progra
         print_help(argv[0]);
         return SUITE_PASSED;
     }
+    if (!options_can_write(argv[0], options.json) ||
+        !options_can_write(argv[0], options.html))
+        return SUITE_NOT_TESTED;
     start_afresh(argv);
     options.schedules.options.command = argv[0];
     enum suite_result result = run_test(&options, program);

@@ -2,9 +2,12 @@
 #include "crashtest/options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 void options_print_strategies(void)
 {
@@ -17,6 +20,34 @@ void options_print_strategies(void)
 void options_refuse(const char *command, const char *option, const char *text)
 {
     fprintf(stderr, "%s: --%s: not understood: %s\n", command, option, text);
+}
+
+/* Without opening what is there: it may be a pipe. */
+static int try_to_write(const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) == 0) {
+        if (S_ISDIR(status.st_mode))
+            return -EISDIR;
+        return access(path, W_OK) < 0 ? -errno : 0;
+    }
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+    if (fd < 0)
+        return -errno;
+    close(fd);
+    unlink(path);
+    return 0;
+}
+
+bool options_can_write(const char *command, const char *path)
+{
+    int result = path ? try_to_write(path) : 0;
+
+    if (result < 0)
+        fprintf(stderr, "%s: cannot write %s: %s\n", command, path, strerror(-result));
+    return result == 0;
 }
 
 bool options_flush(const char *command)

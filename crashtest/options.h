@@ -46,6 +46,10 @@ bool options_parse_number(const char *text, uint64_t *number);
 /* From 1 to `most`. */
 bool options_parse_count(const char *text, unsigned most, unsigned *number);
 
+/* Whether a report can be written, before anything is tried. False, and said on standard
+ * error: it cannot. NULL: there is none to write. */
+bool options_can_write(const char *command, const char *path);
+
 /* False, and said on standard error: standard output cannot be written. */
 bool options_flush(const char *command);
 

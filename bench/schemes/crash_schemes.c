@@ -19,6 +19,7 @@
 #include "bench/schemes/scheme.h"
 #include "crashtest/suite.h"
 #include "libminl2r/pm.h"
+#include "tests/unit/long.h"
 
 #define BLOCK_SIZE 512u
 #define FILE_SIZE_MAX ((uint64_t)40 << 10)
@@ -426,7 +427,6 @@ static int test_scheme(bool is_long, const char *id)
 
 int main(int argc, char **argv)
 {
-    const char *is_long = getenv("MINL2R_TEST_LONG");
     const char *what = argc == 4 ? argv[2] : "";
     bool is_replay = strcmp(what, "--replay") == 0;
     bool loses_fence = strcmp(what, "fence") == 0;
@@ -439,6 +439,5 @@ int main(int argc, char **argv)
     }
     if (loses_fence)
         bench.lost_fence = strtoull(argv[3], NULL, 10);
-    return test_scheme(is_long && strcmp(is_long, "ON") == 0,
-                       is_replay ? argv[3] : NULL);
+    return test_scheme(is_long_test(), is_replay ? argv[3] : NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The test of the tester: every bug on demand has to be found. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,10 +53,20 @@ static void note_failure(struct bug *bug, const struct report *report)
              report->failures[0].verdict.message);
 }
 
+/* A bug may make the run itself abort, and say why: what counts is that it is found. */
+static void hush(void)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    if (nowhere >= 0)
+        dup2(nowhere, STDERR_FILENO);
+}
+
 static void try_bug(struct bug *bug, const struct strategy *strategy)
 {
     struct suite_options options;
 
+    hush();
     suite_options_init(&options);
     options.explore.strategy = strategy;
     options.explore.budget = 512;

@@ -8,6 +8,7 @@
 
 #include "crashtest/options.h"
 #include "crashtest/workloads/sweep.h"
+#include "include/minl2r.h"
 
 static const struct workload *const workloads[] = {&library_workload, &pmfs_workload,
                                                    NULL};
@@ -28,14 +29,34 @@ enum {
     REPLAY,
     JSON,
     HTML,
-    HELP
+    VERSION
 };
 
 struct options {
     struct sweep sweep;
     const char *operations[OPERATIONS_NAMED_MAX];
     const char *replay;
-    bool help;
+    uint32_t given; /* options, as bits */
+    bool help, version;
+};
+
+static const struct option names[] = {
+    {"length", required_argument, NULL, LENGTH},
+    {"lanes", required_argument, NULL, LANES},
+    {"setting", required_argument, NULL, SETTING},
+    {"operation", required_argument, NULL, OPERATION},
+    OPTIONS_OF_EXPLORER,
+    {"random", required_argument, NULL, RANDOM},
+    {"failures", required_argument, NULL, FAILURES},
+    {"jobs", required_argument, NULL, JOBS},
+    {"long", no_argument, NULL, LONG},
+    {"thorough", required_argument, NULL, THOROUGH},
+    {"replay", required_argument, NULL, REPLAY},
+    {"json", required_argument, NULL, JSON},
+    {"html", required_argument, NULL, HTML},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, VERSION},
+    {NULL, 0, NULL, 0},
 };
 
 static void print_help(void)
@@ -72,7 +93,8 @@ static void print_help(void)
          "  --replay ID       one state: that of a report\n"
          "  --json FILE       write the report for scripts\n"
          "  --html FILE       write the report as a page\n"
-         "  --help            this");
+         "  -h, --help        this\n"
+         "  --version         the version");
 }
 
 static bool parse_size(const char *text, size_t *number)
@@ -140,8 +162,11 @@ static bool parse_option(struct options *options, int option, const char *text)
     case HTML:
         options->sweep.html = text;
         return true;
-    case HELP:
+    case 'h':
         options->help = true;
+        return true;
+    case VERSION:
+        options->version = true;
         return true;
     default:
         return parse_plan(options, option, text) ||
@@ -156,37 +181,26 @@ static void default_plan(struct plan *plan)
     plan->length = plan->lanes = 2;
 }
 
+static uint32_t bit_of(int option)
+{
+    return (uint32_t)1 << option;
+}
+
 static bool parse_options(struct options *options, int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"length", required_argument, NULL, LENGTH},
-        {"lanes", required_argument, NULL, LANES},
-        {"setting", required_argument, NULL, SETTING},
-        {"operation", required_argument, NULL, OPERATION},
-        OPTIONS_OF_EXPLORER,
-        {"random", required_argument, NULL, RANDOM},
-        {"failures", required_argument, NULL, FAILURES},
-        {"jobs", required_argument, NULL, JOBS},
-        {"long", no_argument, NULL, LONG},
-        {"thorough", required_argument, NULL, THOROUGH},
-        {"replay", required_argument, NULL, REPLAY},
-        {"json", required_argument, NULL, JSON},
-        {"html", required_argument, NULL, HTML},
-        {"help", no_argument, NULL, HELP},
-        {NULL, 0, NULL, 0},
-    };
-    int option, index;
+    int option, index = 0;
 
     suite_options_init(&options->sweep.suite);
     options->sweep.plan.thorough = 16;
     options->sweep.suite.explore.seconds = 0;
-    while ((option = getopt_long(argc, argv, "", names, &index)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", names, &index)) != -1) {
         if (option == '?')
             return false;
         if (!parse_option(options, option, optarg)) {
             options_refuse("crashtest", names[index].name, optarg);
             return false;
         }
+        options->given |= option == 'h' ? 0 : bit_of(option);
     }
     options->sweep.plan.seed = options->sweep.suite.explore.seed;
     default_plan(&options->sweep.plan);
@@ -238,10 +252,10 @@ static int run(struct options *options, const char *name)
 /* Eagerly, if nothing else is asked for. */
 static int test_tester(const struct options *options)
 {
-    const struct strategy *strategy = options->sweep.suite.explore.strategy;
+    const struct strategy *strategy = options->given & bit_of(OPTION_STRATEGY)
+                                          ? options->sweep.suite.explore.strategy
+                                          : strategy_find("eager");
 
-    if (strategy == &strategies[0])
-        strategy = strategy_find("eager");
     return (int)sweep_bugs(workloads, strategy, options->sweep.jobs,
                            options->sweep.json);
 }
@@ -258,12 +272,34 @@ static bool has_arguments(int count, char **arguments)
     return count > 0 && count <= most;
 }
 
+/* Other commands than a workload make sense of few options. */
+static uint32_t options_of_command(const char *command)
+{
+    if (strcmp(command, "list") == 0)
+        return 0;
+    if (strcmp(command, "self-test") == 0)
+        return bit_of(OPTION_STRATEGY) | bit_of(JOBS) | bit_of(JSON);
+    return UINT32_MAX;
+}
+
+static bool check_options(const struct options *options, const char *command)
+{
+    uint32_t refused = options->given & ~options_of_command(command);
+
+    for (size_t i = 0; names[i].name; i++)
+        if (names[i].val < VERSION && refused & bit_of(names[i].val)) {
+            fprintf(stderr, "crashtest: %s has no option --%s\n", command,
+                    names[i].name);
+            return false;
+        }
+    return options_can_write("crashtest", options->sweep.json) &&
+           options_can_write("crashtest", options->sweep.html);
+}
+
 static int run_command(struct options *options, char **arguments)
 {
-    if (options->help) {
-        print_help();
-        return SUITE_PASSED;
-    }
+    if (!check_options(options, arguments[0]))
+        return SUITE_NOT_TESTED;
     if (strcmp(arguments[0], "list") == 0)
         return list(arguments[1]);
     if (strcmp(arguments[0], "self-test") == 0)
@@ -271,16 +307,31 @@ static int run_command(struct options *options, char **arguments)
     return run(options, arguments[0]);
 }
 
+static int run_what_is_asked(struct options *options, int count, char **arguments)
+{
+    if (options->help) {
+        print_help();
+        return SUITE_PASSED;
+    }
+    if (options->version) {
+        printf("crashtest %d.%d\n", MINL2R_MAJOR, MINL2R_MINOR);
+        return SUITE_PASSED;
+    }
+    if (has_arguments(count, arguments))
+        return run_command(options, arguments);
+    fputs("Try 'crashtest --help'.\n", stderr);
+    return SUITE_NOT_TESTED;
+}
+
 int main(int argc, char **argv)
 {
     static struct options options;
 
-    if (!parse_options(&options, argc, argv) ||
-        (!options.help && !has_arguments(argc - optind, argv + optind))) {
+    if (!parse_options(&options, argc, argv)) {
         fputs("Try 'crashtest --help'.\n", stderr);
         return SUITE_NOT_TESTED;
     }
-    int status = run_command(&options, argv + optind);
+    int status = run_what_is_asked(&options, argc - optind, argv + optind);
 
     if (!options_flush("crashtest") && status == SUITE_PASSED)
         return SUITE_NOT_TESTED;

@@ -19,5 +19,19 @@ fi
 "$bin/crashtest-cc" -O1 -I"$prefix/include" -o shop "$examples/shop.c" -L"$lib" \
     -lminl2r_traced -lpmem
 ./shop --nested 0
-"$bin/crashtest-cc" --help >help.txt
-grep -q '^Usage:' help.txt
+for help in -h --help; do
+    "$bin/crashtest-cc" $help >help.txt
+    grep -q '^Usage:' help.txt
+    ./log $help >help.txt
+    grep -q '^Usage:' help.txt
+    "$bin/crashtest" $help >help.txt
+    grep -q '^Usage:' help.txt
+done
+status=0
+"$bin/crashtest-cc" 2>error.txt >help.txt || status=$?
+grep -q '^Usage:' error.txt
+[ $status -eq 2 ] && [ ! -s help.txt ]
+"$bin/crashtest-cc" --version >version.txt
+grep -Eq '^crashtest-cc [0-9]+\.[0-9]+' version.txt
+grep -q '^gcc' version.txt
+"$bin/crashtest" --version | grep -Eq '^crashtest [0-9]+\.[0-9]+$'

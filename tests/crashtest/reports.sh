@@ -75,10 +75,17 @@ contains "$work/threads.html" 'Who ran before the crash'
 contains "$work/threads.html" 'Orders of threads'
 well_formed "$work/threads.html"
 
-status=0
-"$passing" --json "$work/missing/file" 2>"$work/error" || status=$?
-contains "$work/error" "$passing: cannot write $work/missing/file: "
-[ $status -eq 2 ]
+# What cannot be written is refused before anything is tried, and nothing is left behind.
+for option in --json --html; do
+    for file in "$work/missing/file" "$work"; do
+        status=0
+        "$passing" $option "$file" >"$work/output" 2>"$work/error" || status=$?
+        contains "$work/error" "$passing: cannot write $file: "
+        [ $status -eq 2 ] && [ ! -s "$work/output" ]
+    done
+    ! "$passing" $option "$work/new" --replay nonsense 2>"$work/error"
+    [ ! -e "$work/new" ]
+done
 
 # What cannot be written is not passed over.
 if [ -e /dev/full ]; then

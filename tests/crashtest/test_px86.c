@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "crashtest/px86.h"
+#include "tests/unit/long.h"
 #include "tests/unit/random.h"
 
 #define SEED 1

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "tests/model/explore.h"
+#include "tests/unit/long.h"
 
 /* Cells of the scenarios. `INNER` lies in block X, `MOVED` in block Y. */
 enum { S0, S1, S2, INNER, MOVED, A, B, TIME, LAST };
@@ -510,10 +511,8 @@ static void sequences_of_three_are_right(void **state)
     static const uint8_t lanes[][3] = {
         {0, 1, 2}, {0, 0, 1}, {0, 1, 0}, {0, 1, 1}, {0, 0, 0}};
 
-    const char *is_long = getenv("MINL2R_TEST_LONG");
-
     (void)state;
-    if (!is_long || strcmp(is_long, "ON") != 0) {
+    if (!is_long_test()) {
         explore_sequences(3, lanes[0], false, false);
         return;
     }

@@ -5,7 +5,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 struct random {
     uint64_t state; /* not 0 */
@@ -31,14 +30,6 @@ static inline void random_fill(struct random *random, void *bytes, size_t size)
 
     for (size_t i = 0; i < size; i++)
         to[i] = (uint8_t)(random_next(random) >> 32);
-}
-
-/* Under MINL2R_TEST_LONG=ON tests that search at random take `factor` times as long. */
-static inline uint64_t times_if_long(uint64_t count, uint64_t factor)
-{
-    const char *value = getenv("MINL2R_TEST_LONG");
-
-    return value && value[0] == 'O' && value[1] == 'N' ? count * factor : count;
 }
 
 #endif

@@ -6,6 +6,7 @@
  * told when it fails.
  */
 #include "tests/unit/craft.h"
+#include "tests/unit/long.h"
 #include "tests/unit/random.h"
 #include "tests/unit/transact.h"
 

@@ -4,6 +4,7 @@
  * killed in the middle of its transactions. Children report by pipe or exit status;
  * they use no asserts.
  */
+#include "tests/unit/long.h"
 #include "tests/unit/random.h"
 #include "tests/unit/transact.h"
 

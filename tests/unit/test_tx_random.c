@@ -4,6 +4,7 @@
  * the model of model.h: content is compared after every commit and abort, after opening
  * the pool again, and after losing all that a killed process loses.
  */
+#include "tests/unit/long.h"
 #include "tests/unit/memory_pool.h"
 #include "tests/unit/model.h"
 #include "tests/unit/transact.h"
