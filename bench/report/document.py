@@ -90,26 +90,32 @@ def to_markdown(document):
 # ---- HTML --------------------------------------------------------------------------
 
 STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.55 system-ui, sans-serif; color: #1a1a1a; background: #fff;
+:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --soft: #f2f2f2;
+        --faint: #444; --line: #ccc; --link: #0645ad; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e4e4; --paper: #16181b; --soft: #26292e; --faint: #b5b5b5;
+          --line: #484c52; --link: #8ab4f8; }
+}
+a { color: var(--link); }
+body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper);
        max-width: 66rem; margin: 2rem auto; padding: 0 1.25rem; }
 h1, h2, h3 { line-height: 1.2; margin: 2.2em 0 .6em; }
 h1 { margin-top: 0; }
 p { max-width: 46rem; }
 code, pre { font: .92em/1.45 ui-monospace, "DejaVu Sans Mono", monospace; }
-code { white-space: nowrap; background: #f2f2f2; padding: .05em .3em; border-radius: 3px; }
-pre { background: #f2f2f2; padding: .8em 1em; overflow-x: auto; }
+code { white-space: nowrap; background: var(--soft); padding: .05em .3em; border-radius: 3px; }
+pre { background: var(--soft); padding: .8em 1em; overflow-x: auto; }
 pre code { padding: 0; white-space: pre; }
 .wide { overflow-x: auto; margin: 1em 0; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .25em .8em .25em 0; text-align: left; vertical-align: top;
-         border-bottom: 1px solid #ddd; }
-th { border-bottom: 2px solid #888; }
+table { border-collapse: collapse; font-size: .9em; font-variant-numeric: tabular-nums; }
+th, td { padding: .25em .7em .25em 0; text-align: left; vertical-align: top;
+         border-bottom: 1px solid var(--line); }
+th { border-bottom: 2px solid var(--line); }
 .r { text-align: right; white-space: nowrap; }
-figure { margin: 1.5em 0 2em; }
-figure svg { max-width: 100%; height: auto; }
-figcaption { max-width: 46rem; color: #444; font-size: .94em; }
-nav ul { columns: 2; padding-left: 1.2em; }
+figure { margin: 1.5em 0 2em; overflow-x: auto; }
+figure svg { min-width: 36rem; max-width: 100%; height: auto; border-radius: 6px; }
+figcaption { max-width: 46rem; color: var(--faint); font-size: .94em; }
+nav ul { columns: 16rem; padding-left: 1.2em; }
 """
 
 

@@ -106,6 +106,10 @@ def set_log_axis(axis, is_bytes, low, high):
     axis.set_major_formatter(FuncFormatter(show_bytes if is_bytes else show_number))
 
 
+def show_total(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def finite(values):
     return [value for value in values if value is not None]
 
@@ -138,7 +142,7 @@ def draw_lines(data):
     """Panels of series over a common kind of axis.
 
     data: columns, x, y (labels), x_bytes, y_bytes, x_log, y_log, share_y, panels [title,
-    series [name, x, y], marks [x, text]].
+    series [name, x, y, low and high (optional)], marks [x, text]].
     """
     panels = data["panels"]
     columns = min(data.get("columns", 3), len(panels))
@@ -151,6 +155,10 @@ def draw_lines(data):
             axis.plot(series["x"], [float("nan") if y is None else y for y in series["y"]],
                       label=series["name"],
                       **style_of(series["name"]), markevery=data.get("mark_every", 1))
+        for series in panel["series"]:
+            if "low" in series:
+                axis.fill_between(series["x"], series["low"], series["high"], alpha=0.15,
+                                  color=style_of(series["name"])["color"], linewidth=0)
         for mark in panel.get("marks", []):
             axis.axvline(mark["x"], color=BLACK, linewidth=0.9, linestyle=(0, (2, 2)))
             axis.annotate(mark["text"], (mark["x"], 0.985), xycoords=("data", "axes fraction"),
@@ -219,10 +227,11 @@ def draw_bars(data):
             left = [a + b for a, b in zip(left, values)]
         limit = max(left) or 1
         for y, total in enumerate(left):
-            axis.annotate(f"{total:.3g}", (total, y), xytext=(3, 0),
+            axis.annotate(show_total(total), (total, y), xytext=(3, 0),
                           textcoords="offset points", va="center", fontsize=8.5)
         axis.set_xlim(0, limit * 1.16)
         axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axis.xaxis.set_major_formatter(FuncFormatter(show_number))
         axis.invert_yaxis()
         axis.set_title(panel["title"])
         axis.set_xlabel(panel.get("x", data["x"]))
@@ -239,21 +248,24 @@ def draw_bars(data):
 def draw_ranges(data):
     """Panels of percentiles: a line from the first to the last, a mark at each.
 
-    data: x (label), points [names], panels [title, rows [name, values]].
+    data: columns, x (label), points [names], panels [title, rows [name, values]], where a
+    value may be None.
     """
     panels = data["panels"]
     markers = ["o", "|", "x"]
     rows = max(len(panel["rows"]) for panel in panels)
-    values = [v for panel in panels for row in panel["rows"] for v in row["values"]]
-    figure, axes = make_panels(len(panels), len(panels), 10.6, 0.27 * rows + 0.8)
+    values = finite(v for panel in panels for row in panel["rows"] for v in row["values"])
+    columns = data.get("columns", len(panels))
+    figure, axes = make_panels(len(panels), columns, 10.6, 0.27 * rows + 0.8)
     for index, (axis, panel) in enumerate(zip(axes, panels)):
         for y, row in enumerate(panel["rows"]):
             color = style_of(row["name"])["color"] if row["name"] in STYLES else BLACK
-            axis.plot([row["values"][0], row["values"][-1]], [y, y], color=color,
-                      linewidth=2, zorder=3)
+            if row["values"][0] is not None:
+                axis.plot([row["values"][0], row["values"][-1]], [y, y], color=color,
+                          linewidth=2, zorder=3)
         for point, name in enumerate(data["points"]):
-            axis.plot([row["values"][point] for row in panel["rows"]],
-                      range(len(panel["rows"])), linestyle="none", color=BLACK,
+            axis.plot([float("nan") if row["values"][point] is None else row["values"][point]
+                       for row in panel["rows"]], range(len(panel["rows"])), linestyle="none", color=BLACK,
                       marker=markers[point], markersize=7 if point else 5.5,
                       markeredgewidth=1.6, zorder=4, label=name)
         axis.set_xscale("log")
@@ -264,7 +276,7 @@ def draw_ranges(data):
         axis.set_title(panel["title"])
         axis.set_xlabel(data["x"])
         axis.grid(True, axis="x")
-        if index:
+        if index % columns:
             axis.tick_params(axis="y", labelleft=False)
     add_legend(figure, axes)
     return figure

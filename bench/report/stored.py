@@ -51,6 +51,12 @@ def values(rows, key):
     return list(dict.fromkeys(row[key] for row in rows if row.get(key) is not None))
 
 
+def by_column(rows, key, order):
+    """The values of `key`, those that are known first, in the order given."""
+    found = values(rows, key)
+    return [v for v in order if v in found] + [v for v in found if v not in order]
+
+
 def ratios(rows, ours, theirs, of="mb_s", by="record_size", key="scheme"):
     """{by: ours / theirs} where both were measured."""
     def column(name):

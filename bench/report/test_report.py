@@ -57,23 +57,38 @@ class Usage(unittest.TestCase):
 
 class Bars(unittest.TestCase):
     def verdicts(self, rows):
-        return {(r[0], r[1]): r[4] for r in sections.bar_rows(rows)}
+        return {bar["what"]: bar["met"] for bar in sections.bars_of(rows)}
 
     def test_met_missed_and_not_measured(self):
         found = self.verdicts([row("minl2r", 64, 10), row("journal", 64, 10),
                                row("sjfs-eager", 64, 10.1)])
-        what = "overwrite, tmpfs (DRAM), up to 1 KiB"
-        self.assertEqual(found[what, "journal"], "met")
-        self.assertEqual(found[what, "sjfs-eager"], "**missed**")
-        self.assertEqual(found[what, "bpfs-durable"], "not measured")
+        what = "overwrite, tmpfs (DRAM), up to 1 KiB: minl2r / "
+        self.assertIs(found[what + "journal"], True)
+        self.assertIs(found[what + "sjfs-eager"], False)
+        self.assertIsNone(found[what + "bpfs-durable"])
 
     def test_a_bar_is_of_its_medium_and_workload(self):
         found = self.verdicts([row("minl2r", 64, 1, medium="optane"),
                                row("journal", 64, 2, medium="optane")])
-        self.assertEqual(found["overwrite, Optane (model), every size", "journal"],
-                         "**missed**")
-        self.assertEqual(found["overwrite, tmpfs (DRAM), up to 1 KiB", "journal"],
-                         "not measured")
+        self.assertIs(found["overwrite, Optane (model), every size: minl2r / journal"], False)
+        self.assertIsNone(found["overwrite, tmpfs (DRAM), up to 1 KiB: minl2r / journal"])
+
+    def test_what_a_difference_is_made_of(self):
+        counts = {"ns_p50": 400, "fences": 2, "lines_flushed": 3, "lines_streamed": 66,
+                  "log_payload_bytes": 1024, "record_size": 1024}
+        other = {**counts, "ns_p50": 300, "fences": 1, "lines_flushed": 1}
+        self.assertEqual(sections.why_behind(counts, other),
+                         "100 more ns (p50), 1.0 more fences, 2 more lines, "
+                         "1 KiB read to be saved")
+
+    def test_an_explorer_that_is_too_slow_misses(self):
+        with tempfile.TemporaryDirectory() as directory:
+            rows = [{"run": "library, eagerly", "setting": name, "states_per_s": rate}
+                    for name, rate in (("a", 199999), ("b", 200000))]
+            with open(os.path.join(directory, "crash.json"), "w") as file:
+                json.dump(rows, file)
+            bars = list(sections.crash_bars(Stored(directory)))
+        self.assertEqual([bar["met"] for bar in bars], [False, True])
 
 
 class Rendering(unittest.TestCase):
