@@ -318,7 +318,7 @@ static int root_create(struct minl2r_pool *pool, uint64_t size)
     struct minl2r_tx *tx;
     int result = minl2r_tx_begin(pool, &tx);
 
-    if (result < 0)
+    if (result != 0)
         return result;
     result = minl2r_tx_alloc(tx, blocks, &root.offset, NULL);
     if (result == 0)

@@ -226,6 +226,24 @@ static int run_batches(struct batch *batches, uint32_t threads)
     return batches[0].rc < 0 ? batches[0].rc : threads > 1 ? batches[1].rc : 0;
 }
 
+/* ---- Memory of figures ------------------------------------------------------------ */
+
+/* The times of one scheme's batches: all of them, one thread after another. */
+static uint32_t *all_ticks;
+static uint8_t *all_kinds;
+static uint32_t *chosen_ticks; /* some of one batch's */
+
+static int make_memory(const struct plan *plan)
+{
+    if (!all_ticks)
+        all_ticks = calloc(plan->calls_max * THREADS_MAX, sizeof(*all_ticks));
+    if (!all_kinds)
+        all_kinds = calloc(plan->calls_max * THREADS_MAX, sizeof(*all_kinds));
+    if (!chosen_ticks)
+        chosen_ticks = calloc(plan->calls_max, sizeof(*chosen_ticks));
+    return all_ticks && all_kinds && chosen_ticks ? 0 : -ENOMEM;
+}
+
 /* ---- Figures --------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
@@ -285,17 +303,14 @@ static struct ticks clock_of(void)
 /* Of those calls that are reads, or not. NAN: there are none. */
 static double median_of(const struct batch *batch, bool reads)
 {
-    uint32_t *chosen = calloc(batch->calls, sizeof(*chosen));
     size_t count = 0;
-    double ns = NAN;
 
-    for (uint64_t i = 0; chosen && i < batch->calls; i++)
+    for (uint64_t i = 0; i < batch->calls; i++)
         if (batch->is_read[i] == reads)
-            chosen[count++] = batch->ticks[i];
-    if (count > 0)
-        ns = bench_percentile(chosen, count, 0.5) * clock_of().ns_per_tick;
-    free(chosen);
-    return ns;
+            chosen_ticks[count++] = batch->ticks[i];
+    if (count == 0)
+        return NAN;
+    return bench_percentile(chosen_ticks, count, 0.5) * clock_of().ns_per_tick;
 }
 
 /* The calls of all threads together; their bytes, while the slowest thread ran. */
@@ -357,19 +372,6 @@ static uint64_t calls_of(const struct plan *plan, const struct sequence *sequenc
     return calls < most ? calls : most;
 }
 
-/* Memory for the times of one scheme's batches: all of them, one thread after another. */
-static uint32_t *all_ticks;
-static uint8_t *all_kinds;
-
-static int make_memory(const struct plan *plan)
-{
-    if (!all_ticks)
-        all_ticks = calloc(plan->calls_max * THREADS_MAX, sizeof(*all_ticks));
-    if (!all_kinds)
-        all_kinds = calloc(plan->calls_max * THREADS_MAX, sizeof(*all_kinds));
-    return all_ticks && all_kinds ? 0 : -ENOMEM;
-}
-
 static int run_subject(struct subject *subject, uint64_t calls, uint32_t threads,
                        struct timing *timing, struct result *result)
 {
@@ -407,7 +409,7 @@ int bench_run(const struct plan *plan, struct subject *subjects,
               struct result *results)
 {
     struct timing ignored;
-    struct result warm_up;
+    struct result warm_up = {0};
     int rc = make_memory(plan);
 
     for (size_t i = 0; i < scheme_count; i++) {

@@ -201,7 +201,7 @@ static const uint8_t *find_tail(const struct file *file)
     uint32_t at = (uint32_t)(size & (block_size_of(file) - 1));
     const uint64_t *slot = NULL;
 
-    if (at == 0 || find_slot(&path, size / block_size_of(file), &slot) < 0 || !*slot)
+    if (at == 0 || find_slot(&path, size / block_size_of(file), &slot) != 0 || !*slot)
         return NULL;
     return (const uint8_t *)minl2r_at(pool_of(file), *slot) + at;
 }

@@ -9,7 +9,7 @@ const struct scheme *const schemes[] = {
     &scheme_bpfs_ordered, &scheme_bpfs_durable, &scheme_sp,          &scheme_sjfs_eager,
     &scheme_sjfs_lazy,    &scheme_journal,      &scheme_ordered,
 };
-const size_t scheme_count = sizeof(schemes) / sizeof(*schemes);
+const size_t scheme_count = sizeof(schemes) / sizeof(schemes[0]);
 
 const struct scheme *scheme_find(const char *name)
 {

@@ -93,7 +93,7 @@ static bool is_in_word(const struct piece *piece, uint64_t size)
 
 static int write_word(struct file *file, uint64_t block, const struct piece *piece)
 {
-    const uint64_t *at = tree_at(file, block + piece->at / 8 * 8);
+    const uint64_t *at = tree_at(file, block + (piece->at & ~7u));
     uint64_t word = *at;
 
     memcpy((uint8_t *)&word + piece->at % 8, piece->src, piece->size);

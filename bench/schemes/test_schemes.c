@@ -151,7 +151,7 @@ static void files_have_what_was_written(void **state)
 
 /* ---- What is logged -------------------------------------------------------------- */
 
-#define BLOCK 4096u
+#define BLOCK ((uint64_t)4096)
 
 static const struct volume_options large = {
     .block_size = BLOCK,

@@ -281,7 +281,7 @@ static int name_lost(struct repair *repair, const struct fsck_finding *finding)
         rc = find_lost_found(repair->fs, &dir_ino);
     if (rc == 0)
         rc = inode_pin(repair->fs, dir_ino, &dir);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     rc = dir_lock(repair->fs, dir, LOCK_EXCLUSIVE);
     if (rc == 0) {

@@ -397,7 +397,7 @@ static int resolve(const struct place *at, char **path)
     if (S_ISDIR(attr.mode))
         return path_of_directory(at->fs, attr.ino, path);
     rc = path_of_directory(at->fs, at->at.parent, &parent);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     rc = asprintf(path, "%s/%s", parent, name) < 0 ? -ENOMEM : 0;
     free(parent);
