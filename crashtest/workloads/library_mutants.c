@@ -54,6 +54,7 @@ enum bug {
     WORD_SETTLES_NOBODY,
     STORE64_SETTLES_NOBODY,
     ONE_RANGE_OWNED,
+    RANGES_NOT_JOINED,
     NO_QUARANTINE,
     QUARANTINE_SETTLES_NOBODY,
     SLOT_COMMIT_FORGOTTEN,
@@ -262,6 +263,9 @@ static const struct library_mutant mutants[] = {
       "of what a slot commit changes in place only the first range is owned",
       OLD_OR_NEW},
      ONE_RANGE_OWNED, RUN, {"own-lanes.many_words+word_of_many"}, {0}},
+    {{"ranges-not-joined", "L6",
+      "of ranges that are too many only the first is owned", OLD_OR_NEW},
+     RANGES_NOT_JOINED, RUN, {"own-lanes.many_words+word_of_many"}, {0}},
     {{"no-quarantine", "L10",
       "what a slot commit frees is used at once", OLD_OR_NEW},
      NO_QUARANTINE, RUN, {"own-lanes.block_whole+hole_part"}, {0}},
@@ -620,24 +624,24 @@ bool __wrap_alloc_is_allocated(const struct minl2r_pool *pool, struct block_run 
 
 /* ---- Live generations ------------------------------------------------------------ */
 
-void __real_live_settle_all(const struct minl2r_pool *pool, const struct lane *own,
+void __real_live_settle_all(struct minl2r_pool *pool, const struct lane *own,
                             struct pm_phase *phase, struct settling *settling);
-void __wrap_live_settle_all(const struct minl2r_pool *pool, const struct lane *own,
+void __wrap_live_settle_all(struct minl2r_pool *pool, const struct lane *own,
                             struct pm_phase *phase, struct settling *settling);
-void __wrap_live_settle_all(const struct minl2r_pool *pool, const struct lane *own,
+void __wrap_live_settle_all(struct minl2r_pool *pool, const struct lane *own,
                             struct pm_phase *phase, struct settling *settling)
 {
     if (!is(LOG_SETTLES_NOBODY) && !is_chosen(QUARANTINE_SETTLES_NOBODY))
         __real_live_settle_all(pool, own, phase, settling);
 }
 
-void __real_live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
+void __real_live_settle_bytes(struct minl2r_pool *pool, const struct lane *own,
                               struct interval range, struct pm_phase *phase,
                               struct settling *settling);
-void __wrap_live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
+void __wrap_live_settle_bytes(struct minl2r_pool *pool, const struct lane *own,
                               struct interval range, struct pm_phase *phase,
                               struct settling *settling);
-void __wrap_live_settle_bytes(const struct minl2r_pool *pool, const struct lane *own,
+void __wrap_live_settle_bytes(struct minl2r_pool *pool, const struct lane *own,
                               struct interval range, struct pm_phase *phase,
                               struct settling *settling)
 {
@@ -645,13 +649,13 @@ void __wrap_live_settle_bytes(const struct minl2r_pool *pool, const struct lane 
         __real_live_settle_bytes(pool, own, range, phase, settling);
 }
 
-void __real_live_settle_word(const struct minl2r_pool *pool, const struct lane *own,
+void __real_live_settle_word(struct minl2r_pool *pool, const struct lane *own,
                              struct interval range, struct pm_phase *phase,
                              struct settling *settling);
-void __wrap_live_settle_word(const struct minl2r_pool *pool, const struct lane *own,
+void __wrap_live_settle_word(struct minl2r_pool *pool, const struct lane *own,
                              struct interval range, struct pm_phase *phase,
                              struct settling *settling);
-void __wrap_live_settle_word(const struct minl2r_pool *pool, const struct lane *own,
+void __wrap_live_settle_word(struct minl2r_pool *pool, const struct lane *own,
                              struct interval range, struct pm_phase *phase,
                              struct settling *settling)
 {
@@ -682,6 +686,9 @@ void __wrap_live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t gen
 
     if (is(ONE_RANGE_OWNED) && some.count > 1)
         some.count = 1;
+    if (is(RANGES_NOT_JOINED) && some.count == OWNED_MAX)
+        some.ranges[OWNED_MAX - 1].high =
+            some.ranges[OWNED_MAX - 1].low + sizeof(uint64_t);
     __real_live_enter(pool, lane, generation, slots, &some);
 }
 
