@@ -314,10 +314,9 @@ static double median_of(const struct batch *batch, bool reads)
 }
 
 /* The calls of all threads together; their bytes, while the slowest thread ran. */
-static void find_timing(const struct batch *batches, uint32_t threads, uint32_t *all,
-                        struct timing *timing)
+static void find_timing(const struct sequence *sequence, const struct batch *batches,
+                        uint32_t threads, uint32_t *all, struct timing *timing)
 {
-    const struct sequence *sequence = &batches[0].subject->sequences[0];
     double ns_per_tick = clock_of().ns_per_tick;
     uint64_t count = batches[0].calls * threads;
     uint64_t slowest = 0;
@@ -397,7 +396,7 @@ static int run_subject(struct subject *subject, uint64_t calls, uint32_t threads
     subject->volume.scheme->count(&subject->volume, &after);
     timing->read_p50 = median_of(&batches[0], true);
     timing->write_p50 = median_of(&batches[0], false);
-    find_timing(batches, threads, all_ticks, timing);
+    find_timing(&subject->sequences[0], batches, threads, all_ticks, timing);
     subtract(&after, &before);
     add(&result->counts, &after);
     result->calls += calls * threads;

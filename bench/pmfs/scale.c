@@ -187,7 +187,7 @@ static int measure_directories(struct scale *scale, uint64_t names_max)
         rc = pmfs_mount(scale->path, NULL, &scale->fs);
     if (rc == 0)
         rc = pmfs_mkdir(scale->fs, PMFS_ROOT_INO, "directory", 0755, &nobody, &attr);
-    scale->dir = attr.ino;
+    scale->dir = rc == 0 ? attr.ino : 0;
     for (uint64_t names = 1000; rc == 0 && names <= names_max; names *= 10)
         rc = measure_directory(scale, names);
     pmfs_unmount(scale->fs);
@@ -290,7 +290,7 @@ static int measure_allocation(struct scale *scale, uint64_t pool_size)
     scratch_unlink(path);
     if (rc == 0)
         rc = minl2r_pool_info(blocks.pool, &info);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     blocks.all = info.blocks;
     blocks.offsets = malloc(blocks.all * sizeof(*blocks.offsets));

@@ -187,7 +187,7 @@ static int make_file(struct worker *worker)
 static int make_filesystem(struct team *team)
 {
     const char *path = scratch_path("pmfs");
-    int rc = pmfs_mkfs(path, ((uint64_t)64 << 20) + team->thread_count * 2 * FILE_SIZE,
+    int rc = pmfs_mkfs(path, ((uint64_t)64 << 20) + 2 * FILE_SIZE * team->thread_count,
                        NULL);
 
     if (rc == 0)
