@@ -82,7 +82,7 @@ static void report_change(const struct minl2r_pool *pool, uint32_t lane,
         STDERR_FILENO,
         "minl2r: %s: %u bytes at offset %llu were changed past the library, of lane "
         "%u, generation %llu; a crash would undo that transaction\n",
-        pool->path, end - first, (ull)(change->target + first), lane,
+        pool->path, end - first, (ull)change->target + first, lane,
         (ull)watch->generation);
     show_bytes("before it", old_bytes(change) + first, end - first);
     show_bytes("it stored", new_bytes(change) + first, end - first);

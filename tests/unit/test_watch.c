@@ -342,7 +342,7 @@ static void keep_the_promise_in_two_threads(struct program *p)
     pthread_t thread;
 
     other.words += 32;
-    if (pthread_create(&thread, NULL, keep_it_in_thread, &other) < 0)
+    if (pthread_create(&thread, NULL, keep_it_in_thread, &other) != 0)
         _exit(5);
     for (int i = 0; i < 200; i++) {
         set_words(p, 0, 8, (uint64_t)i);
