@@ -402,7 +402,9 @@ uint64_t minl2r_offset(const struct minl2r_pool *pool, const void *ptr)
 
 int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx)
 {
-    return pool_is_usable(pool) ? tx_begin(pool, tx) : pool_usable(pool);
+    int result = pool_is_usable(pool) ? 0 : pool_usable(pool);
+
+    return result < 0 ? result : tx_begin(pool, tx);
 }
 
 static bool tx_is_usable(const struct minl2r_tx *tx)
