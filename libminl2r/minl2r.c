@@ -407,13 +407,14 @@ int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx)
     return result < 0 ? result : tx_begin(pool, tx);
 }
 
-static bool tx_is_usable(const struct minl2r_tx *tx)
+/* Without a call: who has no number yet owns no transaction. */
+static inline bool tx_is_usable(const struct minl2r_tx *tx)
 {
-    return tx->owner == thread_number() && pool_is_usable(tx->pool);
+    return tx->owner == thread_number_cached && pool_is_usable(tx->pool);
 }
 
 /* 0, or why this call on `tx` cannot be. */
-static int tx_usable(const struct minl2r_tx *tx)
+__attribute__((noinline)) static int tx_usable(const struct minl2r_tx *tx)
 {
     if (tx->owner != thread_number())
         return error_set(EPERM, "the transaction belongs to another thread");

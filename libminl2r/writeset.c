@@ -740,29 +740,25 @@ static inline bool is_in_allocated_line(const struct writeset *ws, uint64_t offs
 }
 
 /*
- * The common case in a fraction of the instructions. False, having changed nothing that
- * matters, for any other.
+ * The common case in a fraction of the instructions, and of the stores, which wait for
+ * the last fence. Answers where the bytes of the range go; or NULL, having changed
+ * nothing that matters, for any other case.
  */
-static inline bool queue_plain(struct writeset *ws, uint64_t dst, const void *src,
-                               uint64_t size)
+static inline uint8_t *add_plain(struct writeset *ws, uint64_t dst, uint64_t size)
 {
     uint64_t log_size = log_growth((uint32_t)size);
 
     if (ws->block_count > 0 || ws->edits || !is_in_allocated_line(ws, dst, size) ||
         !log_has_plenty(ws, log_size))
-        return false;
+        return NULL;
     uint8_t *bytes = arena_try(&ws->arena, size);
 
     if (!bytes || !plain_add(&ws->plain, dst, (uint32_t)size, bytes))
-        return false;
-    if (size == 8) /* without a call */
-        memcpy(bytes, src, 8);
-    else
-        memcpy(bytes, src, size);
+        return NULL;
     ws->log_queued += log_size;
     if (ws->plain.count == 1) /* commit does that for the others: all at once */
         __builtin_prefetch(pool_at(ws->pool, dst), 1);
-    return true;
+    return bytes;
 }
 
 static int sort_plain_range(struct writeset *ws, const struct extent *e)
@@ -854,11 +850,23 @@ __attribute__((noinline)) static int queue_any(struct writeset *ws, uint64_t dst
     return src ? queue_copy(ws, dst, src, size) : queue(ws, dst, NULL, size);
 }
 
+__attribute__((noinline)) static int copy_bytes(uint8_t *dst, const void *src,
+                                                uint64_t size)
+{
+    memcpy(dst, src, size);
+    return 0;
+}
+
 int writeset_write(struct writeset *ws, uint64_t dst, const void *src, uint64_t size)
 {
-    if (src && size - 1 < PM_LINE && queue_plain(ws, dst, src, size))
-        return 0;
-    return queue_any(ws, dst, src, size);
+    uint8_t *bytes = src && size - 1 < PM_LINE ? add_plain(ws, dst, size) : NULL;
+
+    if (!bytes)
+        return queue_any(ws, dst, src, size);
+    if (size != 8)
+        return copy_bytes(bytes, src, size);
+    memcpy(bytes, src, 8); /* without a call */
+    return 0;
 }
 
 int writeset_copy(struct writeset *ws, uint64_t dst, uint64_t src, uint64_t size)
