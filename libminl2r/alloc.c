@@ -4,6 +4,11 @@
  * pool is: `busy`, one bit per block, and `full`, one bit per word of `busy`. Blocks
  * are taken near those that the same thread freed last, so that their bitmap lines are
  * still in its cache.
+ *
+ * What slot commits freed is used again by the thread that freed it, out of a stash of
+ * its own: threads that overwrite blocks write nothing in DRAM that another one reads,
+ * and what each of them swaps stays in few bitmap lines on media. Others rob a stash
+ * only where nothing else is free.
  */
 #include "libminl2r/alloc.h"
 
@@ -14,27 +19,33 @@
 #include "libminl2r/spin.h"
 #include "libminl2r/thread.h"
 
-#define HINT_COUNT 64
-#define QUARANTINE_MAX 512
+#define STASHES_MAX 64u /* a power of two */
+#define STASH_SIZE 512u
 #define NONE UINT64_MAX
 
+/*
+ * Of a thread, or of several where there are more threads than stashes: blocks that its
+ * slot commits freed, oldest first. They are busy; those up to `ready` may be reserved,
+ * the others are in quarantine. Who reads without the lock may see it late.
+ */
+struct stash {
+    struct spin lock;           /* taken before that of struct alloc */
+    uint64_t begin, ready, end; /* of the ring */
+    uint64_t *ring;             /* [STASH_SIZE], indexes */
+    uint64_t hint; /* word of busy to search first; of the lock of struct alloc */
+} __attribute__((aligned(128)));
+
 struct alloc {
-    struct spin lock;    /* of all below */
     uint64_t word_count; /* of busy and leaving */
     uint64_t *busy;
     uint64_t *leaving;
-    uint64_t *full;             /* bit set: that word of busy has no 0 */
-    uint64_t free_blocks;       /* zeros in busy; read without the lock */
-    uint64_t hints[HINT_COUNT]; /* by thread: word of busy to search first */
+    uint64_t *full; /* bit set: that word of busy has no 0 */
+    struct stash *stashes;
+    uint32_t stash_count; /* a power of two */
+    uint64_t *rings;      /* of all stashes */
 
-    /*
-     * Blocks that slot commits freed, oldest first: busy, and to be reserved up to
-     * `ready`. Who reads this without the lock may see it late.
-     */
-    struct {
-        uint64_t blocks[QUARANTINE_MAX]; /* a ring; indexes */
-        uint64_t begin, ready, end;
-    } quarantine;
+    _Alignas(128) struct spin lock; /* of the bitmaps above, and of what follows */
+    uint64_t free_blocks;           /* zeros in busy; read without the lock */
 };
 
 /* ---- Bits of a run, word by word ------------------------------------------------- */
@@ -144,38 +155,57 @@ void alloc_reload(struct minl2r_pool *pool)
     if (alloc->word_count % 64 != 0)
         set_bits_from(alloc->full, alloc->word_count, (alloc->word_count + 63) / 64);
     memset(alloc->leaving, 0, alloc->word_count * 8);
-    alloc->quarantine.begin = alloc->quarantine.ready = alloc->quarantine.end = 0;
+    for (uint32_t i = 0; i < alloc->stash_count; i++)
+        alloc->stashes[i].begin = alloc->stashes[i].ready = alloc->stashes[i].end = 0;
     load_busy(pool);
     count_free(alloc);
 }
 
 /* Threads begin in different lines of the bitmaps. */
-static void spread_hints(struct alloc *alloc)
+static void init_stashes(struct alloc *alloc)
 {
     uint64_t word_count = alloc->word_count, word = 0;
 
-    for (uint64_t i = 0; i < HINT_COUNT; i++) {
-        alloc->hints[i] = word;
+    for (uint32_t i = 0; i < alloc->stash_count; i++) {
+        alloc->stashes[i] =
+            (struct stash){.ring = &alloc->rings[(size_t)i * STASH_SIZE], .hint = word};
         word = word + 8 < word_count ? word + 8 : 0;
     }
 }
 
+/* More threads than there are lanes do not commit at once. */
+static uint32_t count_stashes(const struct geometry *geo)
+{
+    uint32_t count = STASHES_MAX;
+
+    while (count / 2 >= geo->lane_count)
+        count /= 2;
+    return count;
+}
+
 int alloc_attach(struct minl2r_pool *pool)
 {
-    struct alloc *alloc = calloc(1, sizeof(*alloc));
+    struct alloc *alloc = aligned_alloc(_Alignof(struct alloc), sizeof(*alloc));
 
     if (!alloc)
         return -ENOMEM;
-    alloc->word_count = pool->geo.zone_count << pool->geo.zone_shift >> 6;
+    *alloc = (struct alloc){
+        .word_count = pool->geo.zone_count << pool->geo.zone_shift >> 6,
+        .stash_count = count_stashes(&pool->geo),
+    };
     alloc->busy = calloc(alloc->word_count, 8);
     alloc->leaving = calloc(alloc->word_count, 8);
     alloc->full = calloc((alloc->word_count + 63) / 64, 8);
+    alloc->stashes = aligned_alloc(_Alignof(struct stash),
+                                   alloc->stash_count * sizeof(struct stash));
+    alloc->rings = malloc((size_t)alloc->stash_count * STASH_SIZE * 8);
     pool->alloc = alloc;
-    if (!alloc->busy || !alloc->leaving || !alloc->full) {
+    if (!alloc->busy || !alloc->leaving || !alloc->full || !alloc->stashes ||
+        !alloc->rings) {
         alloc_detach(pool);
         return -ENOMEM;
     }
-    spread_hints(alloc);
+    init_stashes(alloc);
     alloc_reload(pool);
     return 0;
 }
@@ -189,26 +219,53 @@ void alloc_detach(struct minl2r_pool *pool)
     free(alloc->busy);
     free(alloc->leaving);
     free(alloc->full);
+    free(alloc->stashes);
+    free(alloc->rings);
     free(alloc);
     pool->alloc = NULL;
+}
+
+/* ---- Stashes --------------------------------------------------------------------- */
+
+/* Some counter of a stash, without its lock. */
+static uint64_t load(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static struct stash *own_stash(const struct alloc *alloc)
+{
+    return &alloc->stashes[thread_number() & (alloc->stash_count - 1)];
+}
+
+static uint64_t count_ready(const struct stash *stash)
+{
+    return stash->ready - stash->begin;
+}
+
+static uint64_t pop_ready(struct stash *stash)
+{
+    uint64_t begin = stash->begin;
+
+    __atomic_store_n(&stash->begin, begin + 1, __ATOMIC_RELAXED);
+    return load(&stash->ring[begin % STASH_SIZE]);
 }
 
 uint64_t alloc_free_blocks(const struct minl2r_pool *pool)
 {
     const struct alloc *alloc = pool->alloc;
-    uint64_t begin = __atomic_load_n(&alloc->quarantine.begin, __ATOMIC_RELAXED);
-    uint64_t end = __atomic_load_n(&alloc->quarantine.end, __ATOMIC_ACQUIRE);
+    uint64_t count = load(&alloc->free_blocks);
 
-    return __atomic_load_n(&alloc->free_blocks, __ATOMIC_RELAXED) +
-           (end > begin ? end - begin : 0);
+    for (uint32_t i = 0; i < alloc->stash_count; i++) {
+        uint64_t begin = load(&alloc->stashes[i].begin);
+        uint64_t end = __atomic_load_n(&alloc->stashes[i].end, __ATOMIC_ACQUIRE);
+
+        count += end > begin ? end - begin : 0;
+    }
+    return count;
 }
 
 /* ---- Reserve and release: DRAM only ---------------------------------------------- */
-
-static uint64_t *hint_of_thread(struct alloc *alloc)
-{
-    return &alloc->hints[thread_number() % HINT_COUNT];
-}
 
 static void count_add(struct alloc *alloc, uint64_t count)
 {
@@ -307,39 +364,16 @@ static void mark_free(struct alloc *alloc, struct run_cursor cursor)
     struct run_piece piece;
 
     count_add(alloc, cursor.end - cursor.index);
-    *hint_of_thread(alloc) = cursor.index / 64;
+    own_stash(alloc)->hint = cursor.index / 64;
     while (run_next(&cursor, &piece)) {
         set_busy_word(alloc, piece.word, alloc->busy[piece.word] & ~piece.mask);
         alloc->full[piece.word / 64] &= ~((uint64_t)1 << piece.word % 64);
     }
 }
 
-static uint64_t count_ready(const struct alloc *alloc)
-{
-    return alloc->quarantine.ready - alloc->quarantine.begin;
-}
-
-static uint64_t pop_ready(struct alloc *alloc)
-{
-    uint64_t begin = alloc->quarantine.begin;
-
-    __atomic_store_n(&alloc->quarantine.begin, begin + 1, __ATOMIC_RELAXED);
-    return __atomic_load_n(&alloc->quarantine.blocks[begin % QUARANTINE_MAX],
-                           __ATOMIC_RELAXED);
-}
-
-static void free_ready(struct alloc *alloc)
-{
-    while (count_ready(alloc) > 0) {
-        uint64_t block = pop_ready(alloc);
-
-        mark_free(alloc, (struct run_cursor){block, block + 1});
-    }
-}
-
 static uint64_t find_and_mark(struct alloc *alloc, uint64_t count)
 {
-    uint64_t *hint = hint_of_thread(alloc);
+    uint64_t *hint = &own_stash(alloc)->hint;
     uint64_t index =
         count == 1 ? find_block(alloc, *hint) : find_run(alloc, count, *hint);
 
@@ -350,29 +384,75 @@ static uint64_t find_and_mark(struct alloc *alloc, uint64_t count)
     return index;
 }
 
-static uint64_t reserve_locked(struct alloc *alloc, uint64_t count, uint64_t spare)
+/*
+ * Out of the thread's own stash. Others may take what is free in the bitmap meanwhile,
+ * but leave as much as they have to: so does this, which takes none of that.
+ */
+static uint64_t reserve_stashed(struct alloc *alloc, uint64_t spare)
 {
-    uint64_t available = alloc->free_blocks + count_ready(alloc);
+    struct stash *stash = own_stash(alloc);
+    uint64_t index = NONE;
 
-    if (available < count || available - count < spare)
-        return NONE;
-    if (count == 1 && count_ready(alloc) > 0)
-        return pop_ready(alloc);
-    uint64_t index = find_and_mark(alloc, count);
+    spin_lock(&stash->lock);
+    if (count_ready(stash) > 0 && load(&alloc->free_blocks) >= spare)
+        index = pop_ready(stash);
+    spin_unlock(&stash->lock);
+    return index;
+}
 
-    if (index != NONE || count_ready(alloc) == 0)
-        return index;
-    free_ready(alloc);
-    return find_and_mark(alloc, count);
+static bool leaves(uint64_t available, uint64_t count, uint64_t spare)
+{
+    return available >= count && available - count >= spare;
+}
+
+/* What is stashed is not counted: so much is free at least. */
+static uint64_t reserve_free(struct alloc *alloc, uint64_t count, uint64_t spare)
+{
+    uint64_t index = NONE;
+
+    spin_lock(&alloc->lock);
+    if (leaves(alloc->free_blocks, count, spare))
+        index = find_and_mark(alloc, count);
+    spin_unlock(&alloc->lock);
+    return index;
+}
+
+static void free_ready(struct alloc *alloc, struct stash *stash)
+{
+    while (count_ready(stash) > 0) {
+        uint64_t block = pop_ready(stash);
+
+        mark_free(alloc, (struct run_cursor){block, block + 1});
+    }
+}
+
+/* Robs all stashes: with every lock, so that all blocks are seen at once. */
+static uint64_t reserve_last(struct alloc *alloc, uint64_t count, uint64_t spare)
+{
+    uint64_t index = NONE;
+
+    for (uint32_t i = 0; i < alloc->stash_count; i++)
+        spin_lock(&alloc->stashes[i].lock);
+    spin_lock(&alloc->lock);
+    for (uint32_t i = 0; i < alloc->stash_count; i++)
+        free_ready(alloc, &alloc->stashes[i]);
+    if (leaves(alloc->free_blocks, count, spare))
+        index = find_and_mark(alloc, count);
+    spin_unlock(&alloc->lock);
+    for (uint32_t i = 0; i < alloc->stash_count; i++)
+        spin_unlock(&alloc->stashes[i].lock);
+    return index;
 }
 
 int alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
                   uint64_t *offset)
 {
-    spin_lock(&pool->alloc->lock);
-    uint64_t index = reserve_locked(pool->alloc, count, spare);
+    uint64_t index = count == 1 ? reserve_stashed(pool->alloc, spare) : NONE;
 
-    spin_unlock(&pool->alloc->lock);
+    if (index == NONE)
+        index = reserve_free(pool->alloc, count, spare);
+    if (index == NONE)
+        index = reserve_last(pool->alloc, count, spare);
     if (index == NONE)
         return -ENOSPC;
     *offset = block_offset(&pool->geo, index);
@@ -504,55 +584,76 @@ void alloc_release_freed(struct minl2r_pool *pool, struct block_run run)
 
 /* ---- Quarantine ------------------------------------------------------------------ */
 
-uint64_t alloc_quarantine_mark(const struct minl2r_pool *pool)
+uint32_t alloc_quarantines(const struct minl2r_pool *pool)
 {
-    return __atomic_load_n(&pool->alloc->quarantine.end, __ATOMIC_ACQUIRE);
+    return pool->alloc->stash_count;
 }
 
-uint64_t alloc_quarantine_count(const struct minl2r_pool *pool)
+uint32_t alloc_own_quarantine(const struct minl2r_pool *pool)
 {
-    uint64_t ready = __atomic_load_n(&pool->alloc->quarantine.ready, __ATOMIC_RELAXED);
-    uint64_t end = alloc_quarantine_mark(pool);
+    return (uint32_t)(own_stash(pool->alloc) - pool->alloc->stashes);
+}
+
+uint64_t alloc_quarantine_mark(const struct minl2r_pool *pool, uint32_t which)
+{
+    return __atomic_load_n(&pool->alloc->stashes[which].end, __ATOMIC_ACQUIRE);
+}
+
+uint64_t alloc_quarantine_count(const struct minl2r_pool *pool, uint32_t which)
+{
+    uint64_t ready = load(&pool->alloc->stashes[which].ready);
+    uint64_t end = alloc_quarantine_mark(pool, which);
 
     return end > ready ? end - ready : 0;
 }
 
-bool alloc_quarantine(struct minl2r_pool *pool, uint64_t block)
+/* With the stash's lock. */
+static bool has_room(struct alloc *alloc, struct stash *stash)
 {
-    struct alloc *alloc = pool->alloc;
-
-    spin_lock(&alloc->lock);
-    uint64_t end = alloc->quarantine.end;
-
-    if (end - alloc->quarantine.begin == QUARANTINE_MAX)
-        free_ready(alloc);
-    bool has_room = end - alloc->quarantine.begin < QUARANTINE_MAX;
-
-    if (has_room) {
-        __atomic_store_n(&alloc->quarantine.blocks[end % QUARANTINE_MAX],
-                         block_index(&pool->geo, block), __ATOMIC_RELAXED);
-        __atomic_store_n(&alloc->quarantine.end, end + 1, __ATOMIC_RELEASE);
+    if (stash->end - stash->begin == STASH_SIZE && count_ready(stash) > 0) {
+        spin_lock(&alloc->lock);
+        free_ready(alloc, stash);
+        spin_unlock(&alloc->lock);
     }
-    spin_unlock(&alloc->lock);
-    return has_room;
+    return stash->end - stash->begin < STASH_SIZE;
 }
 
-void alloc_end_quarantine(struct minl2r_pool *pool, uint64_t mark)
+bool alloc_quarantine(struct minl2r_pool *pool, uint64_t block)
 {
-    struct alloc *alloc = pool->alloc;
+    struct stash *stash = own_stash(pool->alloc);
 
-    spin_lock(&alloc->lock);
-    if (alloc->quarantine.ready < mark)
-        __atomic_store_n(&alloc->quarantine.ready, mark, __ATOMIC_RELAXED);
-    spin_unlock(&alloc->lock);
+    spin_lock(&stash->lock);
+    bool fits = has_room(pool->alloc, stash);
+
+    if (fits) {
+        uint64_t end = stash->end;
+
+        __atomic_store_n(&stash->ring[end % STASH_SIZE], block_index(&pool->geo, block),
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&stash->end, end + 1, __ATOMIC_RELEASE);
+    }
+    spin_unlock(&stash->lock);
+    return fits;
+}
+
+void alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which, uint64_t mark)
+{
+    struct stash *stash = &pool->alloc->stashes[which];
+
+    spin_lock(&stash->lock);
+    if (stash->ready < mark)
+        __atomic_store_n(&stash->ready, mark, __ATOMIC_RELAXED);
+    spin_unlock(&stash->lock);
 }
 
 void alloc_prefetch_next(const struct minl2r_pool *pool)
 {
-    const struct alloc *alloc = pool->alloc;
-    uint64_t begin = __atomic_load_n(&alloc->quarantine.begin, __ATOMIC_RELAXED);
-    uint64_t index = __atomic_load_n(&alloc->quarantine.blocks[begin % QUARANTINE_MAX],
-                                     __ATOMIC_RELAXED);
+    const struct stash *stash = own_stash(pool->alloc);
+    uint64_t begin = load(&stash->begin);
+
+    if (begin >= load(&stash->ready))
+        return;
+    uint64_t index = load(&stash->ring[begin % STASH_SIZE]);
 
     __builtin_prefetch(pool_at(pool, block_offset(&pool->geo, index)), 1);
     __builtin_prefetch(pool_bitmap_word(pool, index), 1);

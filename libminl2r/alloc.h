@@ -77,14 +77,19 @@ void alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase,
 void alloc_release_freed(struct minl2r_pool *pool, struct block_run run);
 
 /*
- * Quarantine: freed blocks in the order in which they were freed. Who ends it for those
- * up to a mark takes the mark first, then settles every live lane, and fences: see
- * live.h. Those are then the first to be reserved.
+ * Quarantine: freed blocks in the order in which they were freed; each thread's are in
+ * one of several. Who ends it for those up to a mark takes the mark first, then settles
+ * every live lane, and fences: see live.h. Those are then the first that the thread
+ * reserves, and others where nothing else is free.
  */
-uint64_t alloc_quarantine_mark(const struct minl2r_pool *pool);
-uint64_t alloc_quarantine_count(const struct minl2r_pool *pool);
-bool alloc_quarantine(struct minl2r_pool *pool, uint64_t block); /* false: no room */
-void alloc_end_quarantine(struct minl2r_pool *pool, uint64_t mark);
+uint32_t alloc_quarantines(const struct minl2r_pool *pool);
+uint32_t alloc_own_quarantine(const struct minl2r_pool *pool);
+uint64_t alloc_quarantine_mark(const struct minl2r_pool *pool, uint32_t which);
+uint64_t alloc_quarantine_count(const struct minl2r_pool *pool, uint32_t which);
+void alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which, uint64_t mark);
+
+/* To the thread's own. False: no room. */
+bool alloc_quarantine(struct minl2r_pool *pool, uint64_t block);
 
 /* The block that is likely reserved next, to the cache; harmless if it is not. */
 void alloc_prefetch_next(const struct minl2r_pool *pool);

@@ -23,6 +23,8 @@ static inline struct interval interval_join(struct interval a, struct interval b
 {
     if (a.low == a.high)
         return b;
+    if (b.low == b.high)
+        return a;
     return (struct interval){a.low < b.low ? a.low : b.low,
                              a.high > b.high ? a.high : b.high};
 }
@@ -58,7 +60,9 @@ struct lane {
     _Alignas(128) uint64_t live; /* of live.h; atomic, as all that follows */
     struct interval slots;
 
-    _Alignas(128) struct owned bytes;
+    _Alignas(128) struct interval
+        slots_around; /* has `slots` in it, and seldom changes */
+    struct owned bytes;
     struct lane *next_live;
     bool has_been_live;
 } __attribute__((aligned(128)));

@@ -6,6 +6,9 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/watch.h"
 
+/* Commits. */
+#define SLOTS_AROUND_LASTS 256
+
 int settling_init(struct settling *settling, const struct minl2r_pool *pool)
 {
     settling->generations = calloc(pool->geo.lane_count, sizeof(uint64_t));
@@ -42,6 +45,15 @@ static bool overlaps_any(const struct owned *owned, struct interval range)
         if (overlaps(&owned->ranges[i], range))
             return true;
     return false;
+}
+
+/*
+ * The slots of a busy lane change with each commit, and looking at them takes their line
+ * away from its processor; what is outside of all that it changed lately needs no look.
+ */
+static bool overlaps_slots(const struct lane *lane, struct interval range)
+{
+    return overlaps(&lane->slots_around, range) && overlaps(&lane->slots, range);
 }
 
 /* Flushes it whoever raised it: that one's fence may not have come yet. */
@@ -91,7 +103,7 @@ void live_settle_word(struct minl2r_pool *pool, const struct lane *own,
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
         if (lane != own &&
-            (overlaps_any(&lane->bytes, range) || overlaps(&lane->slots, range)))
+            (overlaps_any(&lane->bytes, range) || overlaps_slots(lane, range)))
             settle(pool, lane, phase, settling);
 }
 
@@ -122,7 +134,7 @@ int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
         uint64_t generation = live_generation_of(lane);
 
         if (generation == 0 ||
-            !(overlaps_any(&lane->bytes, range) || overlaps(&lane->slots, range)))
+            !(overlaps_any(&lane->bytes, range) || overlaps_slots(lane, range)))
             continue;
         watch_check(pool, lane, generation);
         raise_settled(pool, lane, generation, phase);
@@ -144,16 +156,21 @@ void live_settle_now(struct minl2r_pool *pool, struct pm_phase *phase)
     pm_fence(phase); /* I4: settled, then another process */
 }
 
+/* Once it has settled all lanes there is nothing to wait for, unless others commit. */
 int live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
                         struct settling *settling)
 {
-    uint64_t mark = alloc_quarantine_mark(pool);
+    for (uint32_t i = 0; i < alloc_quarantines(pool); i++) {
+        uint64_t mark = alloc_quarantine_mark(pool, i);
 
-    live_settle_all(pool, NULL, phase, settling);
-    if (pm_fence(phase) < 0) /* I5: settled, then another use of the blocks */
-        return pool_poison(pool);
-    live_forget(pool, settling);
-    alloc_end_quarantine(pool, mark);
+        if (alloc_quarantine_count(pool, i) == 0)
+            continue;
+        live_settle_all(pool, NULL, phase, settling);
+        if (pm_fence(phase) < 0) /* I5: settled, then another use of the blocks */
+            return pool_poison(pool);
+        live_forget(pool, settling);
+        alloc_end_quarantine(pool, i, mark);
+    }
     return 0;
 }
 
@@ -163,6 +180,16 @@ static void store_interval(struct interval *to, struct interval value)
         __atomic_store_n(&to->low, value.low, __ATOMIC_RELAXED);
     if (to->high != value.high)
         __atomic_store_n(&to->high, value.high, __ATOMIC_RELAXED);
+}
+
+/* Widened as slots need it, and narrow again every so often. */
+static void store_slots(struct lane *lane, uint64_t generation, struct interval slots)
+{
+    bool begins_again = generation % SLOTS_AROUND_LASTS == 0;
+
+    store_interval(&lane->slots_around,
+                   begins_again ? slots : interval_join(lane->slots_around, slots));
+    store_interval(&lane->slots, slots);
 }
 
 static void store_owned(struct owned *to, const struct owned *from)
@@ -185,7 +212,7 @@ static void link_lane(struct minl2r_pool *pool, struct lane *lane)
 void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
                 struct interval slots, const struct owned *bytes)
 {
-    store_interval(&lane->slots, slots);
+    store_slots(lane, generation, slots);
     store_owned(&lane->bytes, bytes);
     __atomic_store_n(&lane->live, generation, __ATOMIC_RELEASE);
     if (!lane->has_been_live)

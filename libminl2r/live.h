@@ -15,6 +15,10 @@
  *   who takes blocks    settles every lane that was live when they were freed.
  *   out of quarantine
  *
+ * Whose quarantine it is does not matter: a block is put there once the generation that
+ * freed it is live, so whoever has read a mark behind the block sees that lane as live,
+ * and those of generations before it.
+ *
  * Slots that a slot commit swaps settle nobody: recovery sees by their value that they
  * went on, since a block that was freed is in quarantine as long as a generation is
  * live that can name it.

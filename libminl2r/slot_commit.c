@@ -126,8 +126,9 @@ static int log_changes(struct minl2r_tx *tx)
 /* Up to F1. */
 static int log_and_store_fresh(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
-    bool ends_quarantine = alloc_quarantine_count(tx->pool) >= QUARANTINE_LONG;
-    uint64_t mark = alloc_quarantine_mark(tx->pool);
+    uint32_t own = alloc_own_quarantine(tx->pool);
+    bool ends_quarantine = alloc_quarantine_count(tx->pool, own) >= QUARANTINE_LONG;
+    uint64_t mark = alloc_quarantine_mark(tx->pool, own);
 
     if (plan->byte_count > 0)
         commit_prefetch_in_place(tx);
@@ -148,7 +149,7 @@ static int log_and_store_fresh(struct minl2r_tx *tx, const struct slot_plan *pla
         tx->lane->settled = tx->lane->generation;
     live_forget(tx->pool, &tx->writes.settling);
     if (ends_quarantine)
-        alloc_end_quarantine(tx->pool, mark);
+        alloc_end_quarantine(tx->pool, own, mark);
     return 0;
 }
 

@@ -167,8 +167,7 @@ static int reserve_blocks(struct writeset *ws, uint64_t count, uint64_t spare,
 {
     if (alloc_reserve(ws->pool, count, spare, offset) == 0)
         return 0;
-    if (alloc_quarantine_count(ws->pool) == 0 ||
-        live_end_quarantine(ws->pool, ws->phase, &ws->settling) < 0)
+    if (live_end_quarantine(ws->pool, ws->phase, &ws->settling) < 0)
         return -ENOSPC;
     return alloc_reserve(ws->pool, count, spare, offset);
 }

@@ -55,8 +55,10 @@ enum bug {
     STORE64_SETTLES_NOBODY,
     ONE_RANGE_OWNED,
     RANGES_NOT_JOINED,
+    SLOTS_LEFT_OUT,
     NO_QUARANTINE,
     QUARANTINE_SETTLES_NOBODY,
+    FULL_POOL_SETTLES_NOBODY,
     SLOT_COMMIT_FORGOTTEN,
     LATER_SWAPS_IGNORED,
     FREED_HOLDERS_IGNORED,
@@ -266,6 +268,11 @@ static const struct library_mutant mutants[] = {
     {{"ranges-not-joined", "L6",
       "of ranges that are too many only the first is owned", OLD_OR_NEW},
      RANGES_NOT_JOINED, RUN, {"own-lanes.many_words+word_of_many"}, {0}},
+    {{"slots-left-out", "L6",
+      "what is said to be around the slots of a slot commit leaves them out",
+      OLD_OR_NEW},
+     SLOTS_LEFT_OUT, RUN,
+     {"own-lanes.hole_part+move_block", "own-lanes.block_whole+move_block"}, {0}},
     {{"no-quarantine", "L10",
       "what a slot commit frees is used at once", OLD_OR_NEW},
      NO_QUARANTINE, RUN, {"own-lanes.block_whole+hole_part"}, {0}},
@@ -273,6 +280,10 @@ static const struct library_mutant mutants[] = {
       "quarantine ends while lanes are live", OLD_OR_NEW},
      QUARANTINE_SETTLES_NOBODY, RUN,
      {"own-lanes.block_whole+block_half+hole_part"}, {0}},
+    {{"full-pool-settles-nobody", "L10",
+      "a full pool uses blocks of another thread's quarantine while lanes are live",
+      OLD_OR_NEW},
+     FULL_POOL_SETTLES_NOBODY, RUN, {"full.block_whole+block_half"}, {0}},
     {{"slot-commit-forgotten", "L5",
       "a live slot commit is neither undone nor finished", OLD_OR_NEW},
      SLOT_COMMIT_FORGOTTEN, RECOVERY, {"small-log.block_whole"}, {0}},
@@ -574,23 +585,26 @@ bool __wrap_alloc_quarantine(struct minl2r_pool *pool, uint64_t block)
     return true;
 }
 
-uint64_t __real_alloc_quarantine_count(const struct minl2r_pool *pool);
-uint64_t __wrap_alloc_quarantine_count(const struct minl2r_pool *pool);
-uint64_t __wrap_alloc_quarantine_count(const struct minl2r_pool *pool)
+uint64_t __real_alloc_quarantine_count(const struct minl2r_pool *pool, uint32_t which);
+uint64_t __wrap_alloc_quarantine_count(const struct minl2r_pool *pool, uint32_t which);
+uint64_t __wrap_alloc_quarantine_count(const struct minl2r_pool *pool, uint32_t which)
 {
     if (is_chosen(QUARANTINE_SETTLES_NOBODY))
         return 1000; /* always long enough to be ended */
-    return __real_alloc_quarantine_count(pool);
+    return __real_alloc_quarantine_count(pool, which);
 }
 
-void __real_alloc_end_quarantine(struct minl2r_pool *pool, uint64_t mark);
-void __wrap_alloc_end_quarantine(struct minl2r_pool *pool, uint64_t mark);
-void __wrap_alloc_end_quarantine(struct minl2r_pool *pool, uint64_t mark)
+void __real_alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which,
+                                 uint64_t mark);
+void __wrap_alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which,
+                                 uint64_t mark);
+void __wrap_alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which,
+                                 uint64_t mark)
 {
     if (is_chosen(QUARANTINE_SETTLES_NOBODY))
         now.left_quarantine = now.in_quarantine;
     else
-        __real_alloc_end_quarantine(pool, mark);
+        __real_alloc_end_quarantine(pool, which, mark);
 }
 
 uint64_t __real_alloc_free_blocks(const struct minl2r_pool *pool);
@@ -633,6 +647,20 @@ void __wrap_live_settle_all(struct minl2r_pool *pool, const struct lane *own,
 {
     if (!is(LOG_SETTLES_NOBODY) && !is_chosen(QUARANTINE_SETTLES_NOBODY))
         __real_live_settle_all(pool, own, phase, settling);
+}
+
+int __real_live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
+                               struct settling *settling);
+int __wrap_live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
+                               struct settling *settling);
+int __wrap_live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
+                               struct settling *settling)
+{
+    if (!is_chosen(FULL_POOL_SETTLES_NOBODY))
+        return __real_live_end_quarantine(pool, phase, settling);
+    for (uint32_t i = 0; i < alloc_quarantines(pool); i++)
+        alloc_end_quarantine(pool, i, alloc_quarantine_mark(pool, i));
+    return 0;
 }
 
 void __real_live_settle_bytes(struct minl2r_pool *pool, const struct lane *own,
@@ -690,6 +718,8 @@ void __wrap_live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t gen
         some.ranges[OWNED_MAX - 1].high =
             some.ranges[OWNED_MAX - 1].low + sizeof(uint64_t);
     __real_live_enter(pool, lane, generation, slots, &some);
+    if (is(SLOTS_LEFT_OUT))
+        lane->slots_around = (struct interval){0};
 }
 
 /* ---- Recovery -------------------------------------------------------------------- */

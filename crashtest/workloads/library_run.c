@@ -11,6 +11,7 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/commit.h"
 #include "libminl2r/recovery.h"
+#include "libminl2r/thread.h"
 
 /* Threads that the steps of a nested script are taken for. */
 #define FIRST_THREAD 10
@@ -28,7 +29,8 @@ const struct setting library_settings[] = {
      .medium = MINL2R_DAX, .options = {.block_size = LIBRARY_BLOCK_SIZE, .lanes = 3}},
     {"slots-and-bytes", "bytes ride along with slots", .medium = MINL2R_DAX,
      .options = {SMALL_LOG, .lanes = 3, .commit = MINL2R_COMMIT_PROVE}},
-    {"own-lanes", "the same, and each operation in a lane before that of the last",
+    {"own-lanes",
+     "the same, and each operation as a thread of its own, in a lane before the last's",
      .medium = MINL2R_DAX, .has_own_lanes = true,
      .options = {SMALL_LOG, .lanes = 3, .commit = MINL2R_COMMIT_PROVE}},
     {"swap-always", "one lane; every block that is written is swapped",
@@ -37,7 +39,7 @@ const struct setting library_settings[] = {
     {"swap-never", "one lane; blocks are changed in place", .medium = MINL2R_DAX,
      .options = {SMALL_LOG, .lanes = 1, .pointer_threshold = MINL2R_POINTER_NEVER}},
     {"full", "a swap gets the last free block, and the next one none",
-     .medium = MINL2R_DAX, .is_full = true,
+     .medium = MINL2R_DAX, .is_full = true, .has_own_lanes = true,
      .options = {SMALL_LOG, .lanes = 3, .spare_blocks = 1}},
     {"eadr", "caches are saved", .medium = MINL2R_EADR,
      .options = {SMALL_LOG, .lanes = 3}},
@@ -231,15 +233,26 @@ static void hold_lanes_but(uint32_t lane, bool hold)
             rig.pool.lanes[i].busy.taken = hold;
 }
 
+/* In a lane, and with the blocks, of a thread of its own. */
+static void run_own_step(const struct script *script)
+{
+    uint32_t thread = thread_number();
+
+    thread_number_cached = thread + rig.depth;
+    hold_lanes_but(STEPS_MAX - 1 - rig.depth, true);
+    run_step(script);
+    hold_lanes_but(STEPS_MAX - 1 - rig.depth, false);
+    thread_number_cached = thread;
+}
+
 static void run_row(const struct script *script)
 {
     for (rig.depth = 0; rig.depth < script->step_count; rig.depth++) {
         begin_stage(bit(rig.depth));
         if (script->setting->has_own_lanes)
-            hold_lanes_but(STEPS_MAX - 1 - rig.depth, true);
-        run_step(script);
-        if (script->setting->has_own_lanes)
-            hold_lanes_but(STEPS_MAX - 1 - rig.depth, false);
+            run_own_step(script);
+        else
+            run_step(script);
         end_stage(bit(rig.depth) & ~rig.returned);
         door_break((struct door_fault){0});
     }

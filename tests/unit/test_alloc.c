@@ -1,18 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The allocator against an array with one state per block, in all edges that alloc.h
- * draws, with zones of every size; and what is found in a pool that is nearly full.
+ * draws, with zones of every size, as several threads; and what is found in a pool that
+ * is nearly full.
  */
 #include "tests/unit/memory_pool.h"
 #include "tests/unit/random.h"
 
 #include <errno.h>
 
+#include "libminl2r/thread.h"
+
 #define SEED 5
+#define THREADS 3u
+#define QUARANTINE_MAX 512u
 
 /* ---- The model ------------------------------------------------------------------- */
 
-enum block_state { FREE, RESERVED, ALLOCATED, LEAVING, FREED, FIXED };
+/* Of those that were in quarantine, who freed them has a stash: STASHED. */
+enum block_state {
+    FREE,
+    STASHED,
+    RESERVED,
+    ALLOCATED,
+    LEAVING,
+    FREED,
+    QUARANTINED,
+    FIXED
+};
 
 struct model {
     struct memory_pool mp;
@@ -20,15 +35,24 @@ struct model {
     struct random random;
     struct minl2r_stats stats;
     struct pm_phase phase;
-    uint8_t *states; /* [geo.block_count], enum block_state */
+    uint8_t *states;  /* [geo.block_count], enum block_state */
+    uint8_t *threads; /* [geo.block_count], of QUARANTINED */
     uint64_t free_count;
+    uint64_t quarantined_count;
 };
+
+/* The calls that follow are made as one of THREADS. */
+static void become_thread(uint32_t number)
+{
+    thread_number_cached = 1 + number;
+}
 
 static void make_model(struct model *model, size_t size, uint32_t block_size)
 {
     struct minl2r_options options = {
-        .block_size = block_size, .lanes = 1, .log_size = 4096};
+        .block_size = block_size, .lanes = THREADS, .log_size = 4096};
 
+    become_thread(0);
     *model = (struct model){.random = {SEED}};
     memory_pool_make(&model->mp, size, &options);
     model->pool = &model->mp.pool;
@@ -36,6 +60,7 @@ static void make_model(struct model *model, size_t size, uint32_t block_size)
     const struct geometry *geo = &model->pool->geo;
 
     model->states = calloc(geo->block_count, 1);
+    model->threads = calloc(geo->block_count, 1);
     for (uint64_t i = 0; i < geo->block_count; i += (uint64_t)1 << geo->zone_shift)
         model->states[i] = FIXED; /* bitmaps */
     model->states[1] = FIXED;     /* the root block */
@@ -46,6 +71,7 @@ static void remove_model(struct model *model)
 {
     memory_pool_remove(&model->mp);
     free(model->states);
+    free(model->threads);
 }
 
 static struct block_run run_at(const struct model *model, uint64_t index,
@@ -57,6 +83,11 @@ static struct block_run run_at(const struct model *model, uint64_t index,
 static uint64_t block_count(const struct model *model)
 {
     return model->pool->geo.block_count;
+}
+
+static bool is_free(const struct model *model, uint64_t index)
+{
+    return model->states[index] == FREE || model->states[index] == STASHED;
 }
 
 /* The length, at most `limit`, of the run of blocks in one state that begins at `index`
@@ -71,25 +102,38 @@ static uint64_t run_length(const struct model *model, uint64_t index, uint64_t l
     return length;
 }
 
+static bool is_free_run(const struct model *model, uint64_t index, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (index + i >= block_count(model) || !is_free(model, index + i))
+            return false;
+    return true;
+}
+
 static void set_states(struct model *model, uint64_t index, uint64_t count,
                        enum block_state state)
 {
     for (uint64_t i = 0; i < count; i++) {
-        model->free_count -= model->states[index + i] == FREE;
-        model->free_count += state == FREE;
+        model->free_count -= is_free(model, index + i);
+        model->free_count += state == FREE || state == STASHED;
+        model->quarantined_count -= model->states[index + i] == QUARANTINED;
+        model->quarantined_count += state == QUARANTINED;
     }
     memset(model->states + index, (int)state, count);
 }
 
 static void compare(const struct model *model)
 {
-    assert_int_equal(alloc_free_blocks(model->pool), model->free_count);
+    assert_int_equal(alloc_free_blocks(model->pool),
+                     model->free_count + model->quarantined_count);
     for (uint64_t i = 0; i < block_count(model); i++) {
         uint8_t state = model->states[i];
         struct block_run block = run_at(model, i, 1);
 
-        assert_int_equal(alloc_is_reserved(model->pool, block.offset),
-                         state == RESERVED || state == FREED);
+        if (state != STASHED) /* robbed since, or not */
+            assert_int_equal(alloc_is_reserved(model->pool, block.offset),
+                             state == RESERVED || state == FREED ||
+                                 state == QUARANTINED);
         assert_int_equal(alloc_is_allocated(model->pool, block),
                          state == ALLOCATED || state == LEAVING || state == FIXED);
     }
@@ -101,7 +145,7 @@ static void compare(const struct model *model)
 static bool has_run(const struct model *model, uint64_t count)
 {
     for (uint64_t i = 0; i < block_count(model); i++)
-        if (model->states[i] == FREE && run_length(model, i, count) == count)
+        if (is_free_run(model, i, count))
             return true;
     return false;
 }
@@ -120,9 +164,35 @@ static void reserve(struct model *model, uint64_t count, uint64_t spare)
     assert_true(is_blocks(&model->pool->geo, offset, count));
     uint64_t index = block_index(&model->pool->geo, offset);
 
-    assert_int_equal(model->states[index], FREE);
-    assert_int_equal(run_length(model, index, count), count);
+    assert_true(is_free_run(model, index, count));
     set_states(model, index, count, RESERVED);
+}
+
+/* allocated -> in quarantine, of the thread that it is now, while there is room. */
+static void quarantine(struct model *model, uint64_t index, uint64_t count)
+{
+    uint32_t own = alloc_own_quarantine(model->pool);
+
+    for (uint64_t i = index; i < index + count; i++) {
+        struct block_run block = run_at(model, i, 1);
+        uint64_t waiting = alloc_quarantine_count(model->pool, own);
+        bool has_room = alloc_quarantine(model->pool, block.offset);
+
+        assert_int_equal(has_room, waiting < QUARANTINE_MAX);
+        if (!has_room)
+            return;
+        alloc_unpublish(model->pool, &model->phase, block);
+        model->threads[i] = (uint8_t)own;
+        set_states(model, i, 1, QUARANTINED);
+    }
+}
+
+static void end_quarantine(struct model *model, uint32_t which)
+{
+    alloc_end_quarantine(model->pool, which, alloc_quarantine_mark(model->pool, which));
+    for (uint64_t i = 0; i < block_count(model); i++)
+        if (model->states[i] == QUARANTINED && model->threads[i] == which)
+            set_states(model, i, 1, STASHED);
 }
 
 /* Moves a run of blocks that are in one state, from `index` on, along one of the edges.
@@ -142,6 +212,10 @@ static void move_on(struct model *model, uint64_t index, uint64_t limit)
         set_states(model, index, count, other_way ? FREE : ALLOCATED);
         break;
     case ALLOCATED:
+        if (other_way) {
+            quarantine(model, index, count);
+            break;
+        }
         assert_ok(alloc_mark_leaving(model->pool, run));
         set_states(model, index, count, LEAVING);
         break;
@@ -157,7 +231,12 @@ static void move_on(struct model *model, uint64_t index, uint64_t limit)
         alloc_release_freed(model->pool, run);
         set_states(model, index, count, FREE);
         break;
+    case QUARANTINED:
+        if (random_below(&model->random, 16) == 0)
+            end_quarantine(model, model->threads[index]);
+        break;
     case FREE:
+    case STASHED:
     case FIXED:
         break;
     }
@@ -170,6 +249,7 @@ static uint64_t some_count(struct model *model)
 
 static void step(struct model *model)
 {
+    become_thread((uint32_t)random_below(&model->random, THREADS));
     if (random_below(&model->random, 2))
         reserve(model, some_count(model), random_below(&model->random, 20));
     else
@@ -269,6 +349,7 @@ static void pool_that_is_95_percent_full_follows_the_model(void **state)
     uint64_t room = model.free_count / 20;
 
     for (int i = 0; i < 30000; i++) {
+        become_thread((uint32_t)random_below(&model.random, THREADS));
         while (model.free_count > room)
             reserve(&model, 1, 0);
         move_on(&model, random_below(&model.random, block_count(&model)), 8);
@@ -339,6 +420,181 @@ static void block_given_back_last_is_taken_first(void **state)
     alloc_release(model.pool, run_at(&model, 9000, 1));
     assert_ok(alloc_reserve(model.pool, 1, 0, &offset));
     assert_int_equal(block_index(&model.pool->geo, offset), 9000);
+    remove_model(&model);
+}
+
+/* ---- Stashes --------------------------------------------------------------------- */
+
+/* Frees a block of a full pool as thread `number`, as slot commits do. */
+static void put_in_quarantine(struct model *model, uint32_t number, uint64_t index)
+{
+    become_thread(number);
+    assert_true(alloc_quarantine(model->pool, run_at(model, index, 1).offset));
+}
+
+static void end_quarantine_of(struct model *model, uint32_t number)
+{
+    become_thread(number);
+    uint32_t own = alloc_own_quarantine(model->pool);
+
+    alloc_end_quarantine(model->pool, own, alloc_quarantine_mark(model->pool, own));
+}
+
+static uint64_t reserve_as(const struct model *model, uint32_t number)
+{
+    uint64_t offset;
+
+    become_thread(number);
+    assert_ok(alloc_reserve(model->pool, 1, 0, &offset));
+    return block_index(&model->pool->geo, offset);
+}
+
+static void assert_no_space_as(const struct model *model, uint32_t number,
+                               uint64_t count, uint64_t spare)
+{
+    uint64_t offset;
+
+    become_thread(number);
+    assert_int_equal(alloc_reserve(model->pool, count, spare, &offset), -ENOSPC);
+}
+
+static void thread_takes_what_it_freed_itself_oldest_first(void **state)
+{
+    struct model model;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    take_all(&model);
+    for (uint32_t i = 0; i < 20; i++)
+        for (uint32_t number = 0; number < THREADS; number++)
+            put_in_quarantine(&model, number, 1000 * number + 100 - i);
+    for (uint32_t number = 0; number < THREADS; number++)
+        end_quarantine_of(&model, number);
+    for (uint32_t i = 0; i < 20; i++)
+        for (uint32_t number = 0; number < THREADS; number++)
+            assert_int_equal(reserve_as(&model, number), 1000 * number + 100 - i);
+    remove_model(&model);
+}
+
+static void stash_is_robbed_only_where_nothing_else_is_free(void **state)
+{
+    struct model model;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    take_all(&model);
+    put_in_quarantine(&model, 0, 100);
+    put_in_quarantine(&model, 0, 300);
+    put_in_quarantine(&model, 0, 200);
+    end_quarantine_of(&model, 0);
+    alloc_release(model.pool, run_at(&model, 9000, 1));
+    assert_int_equal(reserve_as(&model, 1), 9000);
+    assert_int_equal(reserve_as(&model, 0), 100);
+    uint64_t robbed = reserve_as(&model, 1), left = reserve_as(&model, 0);
+
+    assert_true((robbed == 200 && left == 300) || (robbed == 300 && left == 200));
+    remove_model(&model);
+}
+
+static void blocks_in_quarantine_are_free_but_not_to_be_had(void **state)
+{
+    struct model model;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    take_all(&model);
+    for (uint32_t number = 0; number < THREADS; number++)
+        put_in_quarantine(&model, number, 100 + number);
+    assert_int_equal(alloc_free_blocks(model.pool), THREADS);
+    for (uint32_t number = 0; number < THREADS; number++)
+        assert_no_space_as(&model, number, 1, 0);
+    end_quarantine_of(&model, 1);
+    assert_int_equal(reserve_as(&model, 2), 101);
+    assert_no_space_as(&model, 1, 1, 0);
+    remove_model(&model);
+}
+
+/* A mark is not overtaken by what is freed after it. */
+static void quarantine_ends_up_to_the_mark(void **state)
+{
+    struct model model;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    take_all(&model);
+    put_in_quarantine(&model, 0, 100);
+    uint32_t own = alloc_own_quarantine(model.pool);
+    uint64_t mark = alloc_quarantine_mark(model.pool, own);
+
+    put_in_quarantine(&model, 0, 200);
+    alloc_end_quarantine(model.pool, own, mark);
+    assert_int_equal(alloc_quarantine_count(model.pool, own), 1);
+    assert_int_equal(reserve_as(&model, 0), 100);
+    assert_no_space_as(&model, 0, 1, 0);
+    remove_model(&model);
+}
+
+static void run_is_found_in_several_stashes(void **state)
+{
+    struct model model;
+    uint64_t offset;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    take_all(&model);
+    for (uint32_t i = 0; i < 2 * THREADS; i++)
+        put_in_quarantine(&model, i % THREADS, 100 + i);
+    for (uint32_t number = 0; number < THREADS; number++) {
+        assert_no_space_as(&model, 0, 2 * THREADS, 0);
+        end_quarantine_of(&model, number);
+    }
+    assert_ok(alloc_reserve(model.pool, 2 * THREADS, 0, &offset));
+    assert_int_equal(block_index(&model.pool->geo, offset), 100);
+    assert_int_equal(alloc_free_blocks(model.pool), 0);
+    remove_model(&model);
+}
+
+static void spare_blocks_may_lie_in_stashes(void **state)
+{
+    struct model model;
+    uint64_t offset;
+
+    (void)state;
+    for (uint32_t taker = 0; taker < THREADS; taker++) {
+        make_model(&model, (size_t)8 << 20, 512);
+        take_all(&model);
+        put_in_quarantine(&model, 0, 100);
+        put_in_quarantine(&model, 1, 200);
+        end_quarantine_of(&model, 0);
+        end_quarantine_of(&model, 1);
+        assert_no_space_as(&model, taker, 1, 2);
+        assert_ok(alloc_reserve(model.pool, 1, 1, &offset));
+        assert_no_space_as(&model, taker, 1, 1);
+        assert_ok(alloc_reserve(model.pool, 1, 0, &offset));
+        assert_no_space_as(&model, taker, 1, 0);
+        remove_model(&model);
+    }
+}
+
+/* What may be reserved makes room by going back to the bitmap. */
+static void quarantine_that_is_full_has_room_once_it_has_ended(void **state)
+{
+    struct model model;
+    uint64_t index = 0;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    take_all(&model);
+    become_thread(1);
+    for (uint32_t i = 0; i < QUARANTINE_MAX; i++)
+        put_in_quarantine(&model, 1, ++index);
+    assert_false(alloc_quarantine(model.pool, run_at(&model, 2000, 1).offset));
+    end_quarantine_of(&model, 1);
+    put_in_quarantine(&model, 1, 2000);
+    assert_int_equal(alloc_free_blocks(model.pool), QUARANTINE_MAX + 1);
+    for (uint32_t i = 0; i < QUARANTINE_MAX; i++)
+        assert_in_range(reserve_as(&model, 0), 1, QUARANTINE_MAX);
+    assert_no_space_as(&model, 0, 1, 0);
     remove_model(&model);
 }
 
@@ -422,6 +678,13 @@ int main(void)
         cmocka_unit_test(largest_run_fills_a_zone),
         cmocka_unit_test(spare_blocks_are_left),
         cmocka_unit_test(block_given_back_last_is_taken_first),
+        cmocka_unit_test(thread_takes_what_it_freed_itself_oldest_first),
+        cmocka_unit_test(stash_is_robbed_only_where_nothing_else_is_free),
+        cmocka_unit_test(blocks_in_quarantine_are_free_but_not_to_be_had),
+        cmocka_unit_test(quarantine_ends_up_to_the_mark),
+        cmocka_unit_test(run_is_found_in_several_stashes),
+        cmocka_unit_test(spare_blocks_may_lie_in_stashes),
+        cmocka_unit_test(quarantine_that_is_full_has_room_once_it_has_ended),
         cmocka_unit_test(leaving_of_what_is_not_allocated_is_einval_and_marks_nothing),
         cmocka_unit_test(segment_is_claimed_once_and_only_where_it_is_free),
         cmocka_unit_test(reload_finds_what_is_allocated_on_media),

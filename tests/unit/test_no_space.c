@@ -10,6 +10,8 @@
 
 #include <errno.h>
 
+#include "libminl2r/thread.h"
+
 #define POOL_SIZE ((size_t)2 << 20)
 #define BLOCK SUBJECT_BLOCK
 
@@ -241,6 +243,53 @@ static void full_pool_is_overwritten_by_swaps(void **state)
     }
 }
 
+/* As several threads, each of which keeps what it freed for itself. */
+static void overwrite_as_threads(struct bed *bed, uint32_t threads)
+{
+    struct subject *subject = &bed->subject;
+    uint32_t self = thread_number();
+
+    for (uint32_t i = 0; i < 5 * threads; i++) {
+        thread_number_cached = self + i % threads;
+        subject_begin(subject);
+        memset(subject->seen.content[SUBJECT_DATA], (int)i, BLOCK);
+        assert_ok(minl2r_tx_write_block(subject->tx, subject->slots, 0,
+                                        subject->seen.content[SUBJECT_DATA], BLOCK));
+        subject_commit(subject);
+    }
+    thread_number_cached = self;
+}
+
+static void pool_is_filled_whoever_freed_its_blocks(void **state)
+{
+    struct bed *bed = *state;
+    uint64_t offsets[OFFSETS_MAX];
+    uint64_t room = free_blocks(&bed->mp.pool) - 2; /* spare */
+
+    overwrite_as_threads(bed, 4);
+    assert_int_equal(fill(bed, 1, offsets), room);
+    compare_filled(bed, 1, offsets, room);
+    bed->subject.blocks_free -= room;
+    subject_find(&bed->subject, &bed->mp.pool);
+    free_each(bed, 1, offsets, room);
+    bed->subject.blocks_free = bed->at_first.blocks_free;
+    compare_after_reopen(bed);
+}
+
+/* With two blocks, both spare, which may be in any thread's quarantine. */
+static void full_pool_is_overwritten_by_several_threads(void **state)
+{
+    struct bed *bed = *state;
+    uint64_t offsets[OFFSETS_MAX];
+
+    bed->subject.blocks_free -= fill(bed, 1, offsets);
+    for (int round = 0; round < 20; round++) {
+        overwrite_as_threads(bed, 4);
+        assert_int_equal(free_blocks(&bed->mp.pool), 2);
+        assert_int_equal(fill(bed, 1, offsets), 0);
+    }
+}
+
 static void pool_without_any_block_is_overwritten_in_place(void **state)
 {
     struct bed *bed = *state;
@@ -334,6 +383,8 @@ int main(void)
         test(pool_filled_with_runs_takes_as_many_again),
         test(run_that_no_hole_is_long_enough_for_is_enospc),
         test(full_pool_is_overwritten_by_swaps),
+        test(pool_is_filled_whoever_freed_its_blocks),
+        test(full_pool_is_overwritten_by_several_threads),
         test(pool_without_any_block_is_overwritten_in_place),
         test(pool_without_any_block_frees),
         test(change_larger_than_log_and_free_blocks_is_enospc),
