@@ -193,7 +193,7 @@ static uint32_t thread_id(void)
 }
 
 /* Not the outermost caller: that is the tester, or libc. */
-static void note_frames(uintptr_t frames[TRACE_FRAMES], const void *pc)
+void record_frames(const void *pc, uintptr_t frames[TRACE_FRAMES])
 {
     frames[0] = (uintptr_t)pc;
     for (uint32_t i = 1; i < TRACE_FRAMES; i++)
@@ -368,7 +368,7 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
     record_pending_size = size;
     self.kind = (uint8_t)kind;
     self.joined = joined;
-    note_frames(self.frames, pc);
+    record_frames(pc, self.frames);
 }
 
 /* ---- What the hooks do not see --------------------------------------------------- */
@@ -380,7 +380,7 @@ static void catch_up_line(uint64_t line, const void *pc)
     const struct store store = {
         .frames = frames, .group = recorder.trace->groups++, .unseen = true};
 
-    note_frames(frames, pc);
+    record_frames(pc, frames);
     for (uint64_t at = line; at < line + LINE_SIZE; at += 8) {
         if (is_same(recorder.base + at, recorder.shadow + at, 8))
             continue;
@@ -420,7 +420,7 @@ void record_flush(const void *address, size_t size, enum trace_kind kind,
     uint64_t end = (offset + size + LINE_SIZE - 1) & ~(uint64_t)(LINE_SIZE - 1);
     uintptr_t frames[TRACE_FRAMES];
 
-    note_frames(frames, pc);
+    record_frames(pc, frames);
     offset &= ~(uint64_t)(LINE_SIZE - 1);
     bool locked = lock();
 
@@ -443,7 +443,7 @@ static void add_fence(const void *pc, bool locks)
 
     if (recorder.catch_up)
         catch_up_all(pc);
-    note_frames(frames, pc);
+    record_frames(pc, frames);
     add(TRACE_FENCE, frames)->locks = locks;
     unlock(locked);
 }
@@ -484,7 +484,7 @@ void record_mark(enum trace_kind kind, uint64_t operation)
         return;
     bool locked = lock();
 
-    note_frames(frames, CALLER);
+    record_frames(CALLER, frames);
     add(kind, frames)->at = operation;
     unlock(locked);
 }

@@ -123,6 +123,9 @@ void record_name_thread(uint32_t number);
 void record_allow(uint64_t hooks);
 void record_begin_turn(uint64_t hooks);
 
+/* Where `pc` is called from, innermost first; 0: no more. */
+void record_frames(const void *pc, uintptr_t frames[TRACE_FRAMES]);
+
 void record_enter(const void *pc);
 void record_leave(void);
 /* How deep the calls are; going back to it after a longjmp(). */

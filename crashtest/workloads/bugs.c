@@ -14,7 +14,7 @@
 
 #define BUGS_MAX 512
 #define PROCESSES_MAX 64
-#define HANGS_AFTER_S 60
+#define HANGS_AFTER_S 300
 
 struct bug {
     const struct workload *workload;

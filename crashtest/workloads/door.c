@@ -25,6 +25,9 @@ static struct {
 
     uintptr_t lost_start, lost_end; /* lines whose flush does not come */
     struct door_left_out left_out;
+
+    bool watches_sites;
+    struct door_sites *sites; /* or NULL */
 } door;
 
 void door_on_pause(door_pause_fn *call, void *arg)
@@ -54,6 +57,46 @@ struct door_left_out door_left_out(void)
 static bool has_fault(enum door_fault_kind kind, uint64_t nth)
 {
     return door.fault.kind == kind && door.fault.nth == nth;
+}
+
+/* ---- Sites ----------------------------------------------------------------------- */
+
+#define SITE_FRAMES 3 /* that tell one from another */
+
+size_t door_add_site(struct door_sites *sites, const struct door_site *site)
+{
+    for (size_t i = 0; i < sites->count; i++)
+        if (sites->sites[i].key == site->key)
+            return i;
+    if (sites->count == DOOR_SITES_MAX)
+        return DOOR_SITES_MAX;
+    sites->sites[sites->count] = *site;
+    return sites->count++;
+}
+
+void door_note_sites(struct door_sites *sites)
+{
+    door.sites = sites;
+}
+
+void door_watch_sites(bool watch)
+{
+    door.watches_sites = watch;
+}
+
+/* Is it the site that is lost? It is noted, if anybody wants that. */
+static bool comes_by(const void *pc)
+{
+    struct door_site site = {0};
+
+    if (!door.watches_sites || (!door.sites && door.fault.kind != DOOR_LOSE_SITE))
+        return false;
+    record_frames(pc, site.frames);
+    for (unsigned i = 0; i < SITE_FRAMES; i++)
+        site.key = (site.key ^ site.frames[i]) * 0x9e3779b97f4a7c15u;
+    if (door.sites)
+        door_add_site(door.sites, &site);
+    return has_fault(DOOR_LOSE_SITE, site.key);
 }
 
 static uintptr_t line_of(const void *at)
@@ -164,7 +207,8 @@ void __wrap_pm_store_nt(struct pm_phase *phase, const void *dst, const void *src
     if (has_fault(DOOR_LATE_STREAM, nth) && size <= HELD_BACK_MAX) {
         hold_back(dst, src, size, 1);
         phase->pending = true;
-    } else if (has_fault(DOOR_LOSE_STREAM, nth)) {
+    } else if (comes_by(__builtin_return_address(0)) ||
+               has_fault(DOOR_LOSE_STREAM, nth)) {
         __real_pm_store(phase, dst, src, size);
         phase->pending = true;
     } else {
@@ -208,11 +252,11 @@ void __wrap_pm_flush(struct pm_phase *phase, const void *ptr, size_t size)
         return;
     }
     door.count.flushes++;
-    if (door.fault.kind == DOOR_IS_SOUND) {
+    if (door.fault.kind == DOOR_IS_SOUND && !door.sites) {
         __real_pm_flush(phase, ptr, size);
         return;
     }
-    if (has_fault(DOOR_LOSE_FLUSH, nth)) {
+    if (comes_by(__builtin_return_address(0)) || has_fault(DOOR_LOSE_FLUSH, nth)) {
         leave_out(phase, line, end);
         line = end;
     }
@@ -247,7 +291,7 @@ int __wrap_pm_fence(struct pm_phase *phase)
     }
     if (has_fault(DOOR_OTHER_FENCE, nth))
         return other_fence(phase);
-    if (!has_fault(DOOR_LOSE_FENCE, nth))
+    if (!comes_by(__builtin_return_address(0)) && !has_fault(DOOR_LOSE_FENCE, nth))
         return __real_pm_fence(phase);
     phase->pending = false;
     phase->last_line = 0;

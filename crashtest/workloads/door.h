@@ -6,8 +6,11 @@
 #ifndef CRASHTEST_DOOR_H
 #define CRASHTEST_DOOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "crashtest/trace.h"
 
 /* Called before each fence that has something to wait for, and by library_pause(). */
 typedef void door_pause_fn(void *arg);
@@ -29,6 +32,7 @@ enum door_fault_kind {
     DOOR_LOSE_STORE,  /* store `nth` does not come */
     DOOR_LATE_STORE,  /* store `nth` comes after its flush */
     DOOR_LOSE_SAME,   /* what was there already is not flushed */
+    DOOR_LOSE_SITE,   /* `nth` is the key of a site: nothing that it calls is done */
 };
 struct door_fault {
     enum door_fault_kind kind;
@@ -51,5 +55,23 @@ struct door_left_out {
     size_t event;
 };
 struct door_left_out door_left_out(void);
+
+/* A place in the code that flushes, fences or streams, and who called it. */
+struct door_site {
+    uint64_t key; /* of the innermost frames */
+    uintptr_t frames[TRACE_FRAMES];
+};
+#define DOOR_SITES_MAX 256
+struct door_sites {
+    size_t count;
+    struct door_site sites[DOOR_SITES_MAX];
+};
+
+/* Adds it, unless it is there. Its number, or DOOR_SITES_MAX: there is no room. */
+size_t door_add_site(struct door_sites *sites, const struct door_site *site);
+
+/* From now on sites are added there, and lost, while they are watched; NULL: no more. */
+void door_note_sites(struct door_sites *sites);
+void door_watch_sites(bool watch);
 
 #endif

@@ -13,6 +13,7 @@
 #include "crashtest/workloads/library_judge.h"
 #include "crashtest/workloads/library_mutants.h"
 #include "crashtest/workloads/library_run.h"
+#include "crashtest/workloads/sites.h"
 #include "crashtest/workloads/workload.h"
 
 #define NAME_MAX 200
@@ -126,7 +127,7 @@ static enum suite_result test_script(const struct script *script, struct suite *
 
 /* ---- Many ------------------------------------------------------------------------ */
 
-enum kind { ROWS, LANES, FAILING, SPECIAL };
+enum kind { ROWS, REOPENED, LANES, FAILING, SPECIAL };
 
 struct job {
     const struct setting *setting;
@@ -228,6 +229,24 @@ static void test_rows(struct testing *testing, const struct job *job)
     }
 }
 
+/* Another operation after the pool was opened anew: a row of three. */
+static void test_reopened(struct testing *testing, const struct job *job)
+{
+    struct script script = {
+        .setting = job->setting,
+        .step_count = 3,
+        .first_step = 2,
+        .steps = {job->first, library_find_operation("reopen")},
+    };
+
+    for (uint32_t i = 0; i < library_operation_count && !is_over(testing); i++) {
+        script.steps[2] = &library_operations[i];
+        if (is_wanted(testing->plan, &script, 0) &&
+            is_wanted(testing->plan, &script, 2))
+            test(testing, &script);
+    }
+}
+
 /* Of transactions that keep a lane, only as many as there are lanes. */
 static bool has_lanes(const struct script *script)
 {
@@ -317,10 +336,8 @@ static enum suite_result test_job(const struct plan *plan, size_t index,
                                   struct suite *suite, char *error)
 {
     static void (*const tests[])(struct testing *, const struct job *) = {
-        [ROWS] = test_rows,
-        [LANES] = test_lanes,
-        [FAILING] = test_failing,
-        [SPECIAL] = test_special,
+        [ROWS] = test_rows,       [REOPENED] = test_reopened, [LANES] = test_lanes,
+        [FAILING] = test_failing, [SPECIAL] = test_special,
     };
     struct testing testing = {.plan = plan, .suite = suite, .error = error};
 
@@ -345,6 +362,8 @@ static void add_jobs_of_operation(const struct plan *plan,
 {
     if (plan->length > 0 && fits(setting, operation))
         add_job(plan, setting, ROWS, operation);
+    if (row_length(plan, setting) > 2)
+        add_job(plan, setting, REOPENED, operation);
     if (plan->lanes > 1 && (plan->setting || setting == library_settings))
         add_job(plan, setting, LANES, operation);
     if (plan->length > 0 && setting == library_settings &&
@@ -511,7 +530,8 @@ static bool is_wrong(const struct script *script)
 {
     const struct explore_options options = {.strategy = &strategies[0],
                                             .budget = 4096,
-                                            .nested_budget = 4,
+                                            .nested_budget =
+                                                bench.judge.fault.kind ? 64 : 4,
                                             .kill = true,
                                             .seed = 1};
     struct explore_count count;
@@ -665,6 +685,57 @@ static enum suite_result kill_calls_of(const struct operation *operation, char *
     return kill_calls(&script, false, error);
 }
 
+/* ---- The same of recovery -------------------------------------------------------- */
+
+/* What it meets: logs to undo, slot commits to finish or to undo, lone words, a pool that
+ * was just made. */
+static const char *const recovering[] = {
+    "small-log.store_word",
+    "small-log.write_ranges",
+    "small-log.alloc_and_store",
+    "small-log.free_run",
+    "small-log.block_whole",
+    "small-log.hole_part",
+    "small-log.blocks_and_ranges",
+    "slots-and-bytes.words",
+    "slots-and-bytes.block_and_words",
+    "slots-and-bytes.holes_and_words",
+    "own-lanes.block_whole+block_whole",
+    "garbage.format",
+};
+#define RECOVERING_COUNT (sizeof(recovering) / sizeof(*recovering))
+
+static bool recover_with(size_t number, struct door_fault fault)
+{
+    struct script script;
+
+    if (!script_parse(&script, recovering[number]))
+        exit(2);
+    bench.judge.fault = fault;
+    bool wrong = is_wrong(&script);
+
+    bench.judge.fault = (struct door_fault){0};
+    return wrong;
+}
+
+static void look_at_recovery(size_t number)
+{
+    if (recover_with(number, (struct door_fault){0})) {
+        fprintf(stderr, "crashtest: %s is wrong without any bug\n", recovering[number]);
+        exit(2);
+    }
+}
+
+/* Failed, if all are found. */
+static enum suite_result kill_recovery(char *error)
+{
+    static const struct sites_needless needless[] = {{NULL, NULL}};
+    const struct sites_hunt hunt = {RECOVERING_COUNT, recover_with, look_at_recovery,
+                                    needless};
+
+    return sites_are_found(&hunt, error) ? SUITE_FAILED : SUITE_PASSED;
+}
+
 static size_t count_chosen(void)
 {
     size_t count = 0;
@@ -680,15 +751,19 @@ static struct mutant describe_calls(size_t number)
         return (struct mutant){library_operations[number].name, "F1, N1-N6",
                                "a fence, stream or flush of this operation is left out",
                                NULL};
-    return (struct mutant){flushing[number - library_operation_count], "F1",
-                           "a flush of the last operation is left out", NULL};
+    number -= library_operation_count;
+    if (number < FLUSHING_COUNT)
+        return (struct mutant){flushing[number], "F1",
+                               "a flush of the last operation is left out", NULL};
+    return (struct mutant){"recovery", "F1, N1, R2, R10",
+                           "a fence, stream or flush of recovery is left out", NULL};
 }
 
 /* First those of library_mutants.c, then the calls of each operation, then flushes of
- * some others. */
+ * some others, then all of recovery. */
 static const struct mutant *find_mutant(size_t index)
 {
-    static struct mutant calls[OPERATIONS_MAX_COUNT + FLUSHING_COUNT];
+    static struct mutant calls[OPERATIONS_MAX_COUNT + FLUSHING_COUNT + 1];
     size_t chosen = count_chosen();
 
     if (index < chosen)
@@ -696,7 +771,7 @@ static const struct mutant *find_mutant(size_t index)
     size_t number = index - chosen;
 
     if (library_operation_count > OPERATIONS_MAX_COUNT ||
-        number >= library_operation_count + FLUSHING_COUNT)
+        number > library_operation_count + FLUSHING_COUNT)
         return NULL;
     calls[number] = describe_calls(number);
     return &calls[number];
@@ -710,9 +785,11 @@ static enum suite_result kill(size_t index, struct suite *suite, char *error)
     if (index < chosen)
         return kill_chosen(index, suite, error);
     index -= chosen;
-    return index < library_operation_count
-               ? kill_calls_of(&library_operations[index], error)
-               : kill_flushes(flushing[index - library_operation_count], error);
+    if (index < library_operation_count)
+        return kill_calls_of(&library_operations[index], error);
+    index -= library_operation_count;
+    return index < FLUSHING_COUNT ? kill_flushes(flushing[index], error)
+                                  : kill_recovery(error);
 }
 
 const struct workload library_workload = {

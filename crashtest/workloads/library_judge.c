@@ -245,9 +245,24 @@ static int check_reservations(struct trial *t)
                           (unsigned long long)zeros);
 }
 
+static int run_recovery(struct trial *t)
+{
+    bool has_fault = t->judge->fault.kind != DOOR_IS_SOUND;
+
+    if (has_fault)
+        door_break(t->judge->fault);
+    door_watch_sites(true);
+    int result = recovery_run(t->pool);
+
+    door_watch_sites(false);
+    if (has_fault)
+        door_break((struct door_fault){0});
+    return result;
+}
+
 static int recover_attached(struct trial *t)
 {
-    if (recovery_run(t->pool) < 0)
+    if (run_recovery(t) < 0)
         return crashtest_fail("%s", minl2r_errormsg());
     record_settle();
     trace_add(t->recovery, TRACE_END)->at = RECOVERY;
@@ -351,7 +366,7 @@ static int do_again(void *arg)
 
     if (result != 0)
         return result < 0 ? result : 0;
-    result = recovery_run(t->pool);
+    result = run_recovery(t);
     record_settle();
     trace_add(t->recovery, TRACE_END)->at = RECOVERY;
     trace_add(t->recovery, TRACE_BEGIN)->at = TRANSACTION;

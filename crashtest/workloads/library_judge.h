@@ -20,6 +20,7 @@
 #define LIBRARY_JUDGE_H
 
 #include "crashtest/explore.h"
+#include "crashtest/workloads/door.h"
 #include "libminl2r/pm.h"
 
 struct library_judge {
@@ -27,7 +28,8 @@ struct library_judge {
     struct pm pm;        /* the image */
     unsigned thorough;   /* one state of so many gets every oracle; 0: only rare ones */
     struct trace *after; /* of what comes after recovery; made by the first state */
-    uint32_t shown;      /* the set of operations that the run's recovery showed */
+    struct door_fault fault; /* of each recovery, besides what the run has */
+    uint32_t shown;          /* the set of operations that the run's recovery showed */
 };
 
 /* Of what library_run() ran last. Once for each run. */

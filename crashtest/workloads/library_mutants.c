@@ -28,6 +28,7 @@ enum bug {
     NOT_SETTLED,
     GENERATION_USED_AGAIN,
     WORD_NOT_NOTED,
+    SETTLED_FORGOTTEN,
     ADDRESS_NOTED,
     LOCK_ON_MEDIA,
     FREED_TOO_EARLY,
@@ -239,6 +240,9 @@ static const struct library_mutant mutants[] = {
     {{"word-not-noted", "R10",
       "recovery does not know of a word without a log", OLD_OR_NEW},
      WORD_NOT_NOTED, RUN, {"small-log.store_word", "small-log.write_word"}, {0}},
+    {{"settled-forgotten", "R3",
+      "opening forgets what it has settled, and generations begin anew", OLD_OR_NEW},
+     SETTLED_FORGOTTEN, RUN, {"small-log.write_ranges+reopen+write_ranges"}, {0}},
     {{"only-live-lanes-settled", "R11",
       "only lanes with something to undo are settled", "generations"},
      ONLY_LIVE_LANES_SETTLED, RECOVERY, {"small-log.write_ranges"}, {0}},
@@ -493,6 +497,8 @@ void __wrap_lane_store_settled(struct minl2r_pool *pool, struct lane *lane,
     if (is(LOCK_ON_MEDIA))
         lock_on_media(pool, lane->index, phase, 0);
     __real_lane_store_settled(pool, lane, generation, phase);
+    if (is(SETTLED_FORGOTTEN))
+        lane->settled = lane->generation = 0;
 }
 
 void __real_lane_note_word(struct minl2r_pool *pool, const struct lane *lane,

@@ -1184,8 +1184,9 @@ const struct operation library_operations[] = {
 const uint32_t library_operation_count =
     sizeof(library_operations) / sizeof(library_operations[0]);
 
-/* Those that need a pool of their own. */
+/* Those that need a pool of their own, and what is no transaction. */
 static const struct operation special[] = {
+    {"reopen", library_reopen, 0},
     {"create_root", create_root, 0},
     {"format", NULL, 0},
 };

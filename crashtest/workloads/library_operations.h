@@ -50,8 +50,9 @@ extern const struct operation library_operations[];
 extern const uint32_t library_operation_count;
 
 /*
- * The one of this name, or NULL. Besides the ones above there are create_root, for a
- * pool without, and format, for what is no pool; that has no call.
+ * The one of this name, or NULL. Besides the ones above there are reopen, which comes
+ * between two; create_root, for a pool without; and format, for what is no pool: that
+ * has no call.
  */
 const struct operation *library_find_operation(const char *name);
 
@@ -73,6 +74,9 @@ static inline bool library_again_changes(uint64_t at)
 }
 
 /* ---- For operations -------------------------------------------------------------- */
+
+/* The process ends without closing the pool, and another one opens it. */
+operation_fn library_reopen;
 
 /* Bytes that were never there before: the same in each run. */
 void library_new_bytes(void *bytes, uint64_t size);

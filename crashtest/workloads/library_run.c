@@ -347,12 +347,28 @@ static void begin_run(const struct script *script)
     rig.failed = 0;
 }
 
+static int open_pool(const uint8_t *memory, const struct setting *setting)
+{
+    int result = attach(memory, setting->medium);
+
+    rig.pool.prove = setting->options.commit == MINL2R_COMMIT_PROVE;
+    return result;
+}
+
+int library_reopen(struct minl2r_pool *pool, const struct side *side)
+{
+    const uint8_t *memory = pool->pm.base;
+
+    (void)side;
+    detach();
+    return open_pool(memory, library_last_run.script->setting) < 0 ? __LINE__ : 0;
+}
+
 static int run_in_pool(const uint8_t *memory, const struct script *script)
 {
-    if (attach(memory, script->setting->medium) < 0)
+    if (open_pool(memory, script->setting) < 0)
         return crashtest_fail("the pool cannot be opened: %s", minl2r_errormsg());
     library_last_run.geo = rig.pool.geo;
-    rig.pool.prove = script->setting->options.commit == MINL2R_COMMIT_PROVE;
     run_steps(script);
     int result = script->fails ? check_poison() : check_reservations();
 

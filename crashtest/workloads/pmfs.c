@@ -10,6 +10,7 @@
 #include "crashtest/workloads/pmfs_mutants.h"
 #include "crashtest/workloads/pmfs_random.h"
 #include "crashtest/workloads/pmfs_run.h"
+#include "crashtest/workloads/sites.h"
 #include "crashtest/workloads/workload.h"
 
 #define OPS_MAX 256
@@ -238,10 +239,72 @@ static enum suite_result test(const struct plan *plan, size_t index,
     return SUITE_PASSED;
 }
 
+/* ---- Every fence, stream and flush is needed ------------------------------------- */
+
+/* Of each operation on each image. */
+static struct pmfs_script script_of(size_t number)
+{
+    return (struct pmfs_script){.image = &scene_images[number / op_count],
+                                .ops = {&ops[number % op_count]},
+                                .op_count = 1};
+}
+
+/* What is slow is like others, and recovery is tested by the library. */
+static bool is_hunted(const struct pmfs_script *script)
+{
+    return !(script->ops[0]->sets & OP_SLOW) && strcmp(script->ops[0]->name, "remount");
+}
+
+static bool is_wrong(size_t number, struct door_fault fault)
+{
+    const struct pmfs_script script = script_of(number);
+
+    return pmfs_is_wrong(&script, fault);
+}
+
+static void look(size_t number)
+{
+    const struct pmfs_script script = script_of(number);
+
+    if (is_hunted(&script))
+        pmfs_look(&script);
+}
+
+static enum suite_result kill_calls(char *error)
+{
+    static const struct sites_needless needless[] = {
+        /* Only another thread that uses the block could meet what was streamed there. */
+        {"commit_order", "minl2r_tx_abort"},
+        /* Recovery's, before a repair that settles the same, and no new pool. */
+        {"flush_magic", NULL},
+        {"settle_lanes", NULL},
+        {NULL, NULL},
+    };
+    const struct sites_hunt hunt = {scene_image_count * op_count, is_wrong, look,
+                                    needless};
+
+    return sites_are_found(&hunt, error) ? SUITE_FAILED : SUITE_PASSED;
+}
+
+/* ---- Bugs ------------------------------------------------------------------------ */
+
+static const struct mutant *find_mutant(size_t index)
+{
+    static const struct mutant calls = {
+        "calls", "F1, N1-N6", "a fence, stream or flush of some call is left out",
+        NULL};
+
+    if (pmfs_mutant(index))
+        return pmfs_mutant(index);
+    return index == 0 || pmfs_mutant(index - 1) ? &calls : NULL;
+}
+
 static enum suite_result kill_mutant(size_t index, struct suite *suite, char *error)
 {
     struct pmfs_script script;
 
+    if (!pmfs_mutant(index))
+        return kill_calls(error);
     if (pmfs_script_parse(&script, pmfs_mutate(index)))
         return pmfs_test(&script, suite, error);
     snprintf(error, WORKLOAD_ERROR_SIZE, "%s has no such script",
@@ -256,6 +319,6 @@ const struct workload pmfs_workload = {
     .plan = count_cases,
     .test = test,
     .replay = pmfs_replay,
-    .mutant = pmfs_mutant,
+    .mutant = find_mutant,
     .kill = kill_mutant,
 };

@@ -192,6 +192,21 @@ static int has_default_acl(struct scene *scene, const struct op *op)
     return rc < 0 ? rc : set_acl(scene, op->to, "system.posix_acl_default");
 }
 
+/* Behind its end there are bytes that it once had. */
+static int has_cut_file(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    int rc = need_absent(scene, op->path);
+
+    if (rc == 0)
+        rc = scene_create(scene, op->path, FILE_SIZE);
+    if (rc == 0)
+        rc = scene_find(scene, op->path, &attr);
+    return rc < 0 ? rc
+                  : pmfs_setattr(scene->fs, attr.ino, &(struct pmfs_attr){.size = 20},
+                                 PMFS_SET_SIZE, NULL);
+}
+
 static int has_sparse_file(struct scene *scene, const struct op *op)
 {
     struct pmfs_attr attr;
@@ -1215,6 +1230,10 @@ const struct op ops[] = {
     EXTRA_OP("write-hole", has_sparse_file, run_write, "sparse", NULL, 5 * BLOCK + 10,
              700),
     EXTRA_OP("write-far", has_file, run_write, "foo", NULL, 70 * BLOCK, 10),
+    EXTRA_OP("lengthen-cut", has_cut_file, run_truncate, "cut", NULL, 0, 3000),
+    EXTRA_OP("write-far-behind-cut", has_cut_file, run_write, "cut", NULL, 70 * BLOCK,
+             10),
+    EXTRA_OP("write-behind-cut", has_cut_file, run_write, "cut", NULL, 450, 20),
     EXTRA_OP("write-gap", has_file, run_write, "foo", NULL, 610, 20),
     EXTRA_OP("unlink-sparse", has_sparse_file, run_unlink, "sparse", NULL, 0, 0),
     {"write-long", has_long_file, run_write, "long", NULL, 1000, (uint64_t)8 << 10,

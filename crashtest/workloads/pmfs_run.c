@@ -42,9 +42,10 @@ static struct {
     char failure[400];
     bool is_impossible; /* no room for what has to be there before, or no such pause */
     struct pmfs_script script;
-    uint8_t **images; /* [scene_image_count]; NULL: not made yet */
-    uint8_t *memory;  /* of the run */
-    uint8_t *image;   /* of recovery */
+    struct door_fault fault; /* of what is crashed */
+    uint8_t **images;        /* [scene_image_count]; NULL: not made yet */
+    uint8_t *memory;         /* of the run */
+    uint8_t *image;          /* of recovery */
     uint8_t *shadow;
     uint8_t *base; /* what image and shadow are between the states */
     struct trace *trace;
@@ -344,7 +345,10 @@ static int record_op(void *arg)
 
     mark(TRACE_BEGIN, 0);
     pmfs_enter(PMFS_RUN);
+    door_break(bench.fault);
+    door_watch_sites(true);
     *rc = op->run(&bench.live, op);
+    door_watch_sites(false);
     mark(TRACE_END, bench.inside_ran ? 2 : 0);
     return 0;
 }
@@ -370,6 +374,8 @@ static int record_last(int *rc)
     record_look_for_unseen();
     record_stop();
     pmfs_enter(PMFS_ELSEWHERE);
+    door_watch_sites(false);
+    door_break((struct door_fault){0});
     door_on_pause(NULL, NULL);
     memcpy(bench.shadow, bench.image, SCENE_SIZE);
     record_pm("", -1, bench.image, SCENE_SIZE, bench.shadow);
@@ -446,7 +452,11 @@ static int fsck(void *arg)
 {
     struct judging *judging = arg;
 
-    return scene_check(&bench.recovered, judging->why, sizeof(judging->why));
+    int rc = scene_check(&bench.recovered, judging->why, sizeof(judging->why));
+
+    if (rc == 0 && repairs())
+        rc = scene_check_pool(&bench.recovered, judging->why, sizeof(judging->why));
+    return rc;
 }
 
 /*
@@ -745,6 +755,41 @@ enum suite_result pmfs_test(const struct pmfs_script *script, struct suite *suit
     if (bench.has_failed)
         return fail_run(name, error);
     return answer(suite, name, suite_explore(suite, &run), error);
+}
+
+/* Nothing is explained: that takes longer than to find it. */
+bool pmfs_is_wrong(const struct pmfs_script *script, struct door_fault fault)
+{
+    const struct explore_options options = {
+        .strategy = &strategies[0], .budget = 256, .seed = 1};
+    char name[PMFS_NAME_SIZE];
+    struct explore_count count;
+    struct place place = {0};
+    struct verdict verdict;
+    struct suite_run run;
+
+    bench.fault = fault;
+    bool can_be = begin(script, &run, name);
+
+    bench.fault = (struct door_fault){0};
+    if (!can_be || bench.has_failed)
+        return can_be;
+    struct explorer *explorer = explorer_create(&bench.subject, &options);
+
+    if (!explorer)
+        exit(2);
+    explorer_run(explorer, &count, &place, &verdict);
+    explorer_destroy(explorer);
+    place_finish(&place);
+    return verdict.kind != VERDICT_RIGHT;
+}
+
+void pmfs_look(const struct pmfs_script *script)
+{
+    char name[PMFS_NAME_SIZE];
+    struct suite_run run;
+
+    begin(script, &run, name);
 }
 
 enum suite_result pmfs_replay(const char *id, struct suite *suite, char *error)

@@ -6,6 +6,7 @@
 #ifndef CRASHTEST_PMFS_RUN_H
 #define CRASHTEST_PMFS_RUN_H
 
+#include "crashtest/workloads/door.h"
 #include "crashtest/workloads/pmfs_ops.h"
 #include "crashtest/workloads/workload.h"
 
@@ -35,6 +36,11 @@ bool pmfs_script_parse(struct pmfs_script *script, const char *name);
  */
 enum suite_result pmfs_test(const struct pmfs_script *script, struct suite *suite,
                             char *error);
+
+/* Runs it with that fault, and explores power failures. Is anything wrong? */
+bool pmfs_is_wrong(const struct pmfs_script *script, struct door_fault fault);
+/* Only runs it. */
+void pmfs_look(const struct pmfs_script *script);
 
 /* The same of the one state that `id` names. */
 enum suite_result pmfs_replay(const char *id, struct suite *suite, char *error);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "libminl2r/check.h"
 #include "libminl2r/commit.h"
 #include "libminl2r/recovery.h"
 #include "pmfs-proto/core/fs.h"
@@ -180,6 +181,14 @@ int scene_check(struct scene *scene, char *why, size_t size)
         rc = -EUCLEAN;
     }
     return rc;
+}
+
+int scene_check_pool(struct scene *scene, char *why, size_t size)
+{
+    struct finding finding = {why, size};
+
+    why[0] = 0;
+    return check_pool(&scene->pool, take_first, &finding);
 }
 
 /* ---- Paths ----------------------------------------------------------------------- */

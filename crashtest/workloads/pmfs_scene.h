@@ -42,6 +42,9 @@ int scene_repair(struct scene *scene, void *memory);
 /* What fsck says of it: 0, or -EUCLEAN with what it found first in `why`. */
 int scene_check(struct scene *scene, char *why, size_t size);
 
+/* The same of the pool, by the library. */
+int scene_check_pool(struct scene *scene, char *why, size_t size);
+
 /* Images by name: "half", "swap", "full"... */
 struct scene_image {
     const char *name;

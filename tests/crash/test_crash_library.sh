@@ -49,6 +49,10 @@ rows)
         explore --length 2 --setting small-log --nested 1
         explore_power_failures --length 2 --setting small-log --strategy both
         explore_power_failures --length 3 --setting small-log
+    else
+        # The pool is opened anew between two, too.
+        explore_power_failures --length 3 --setting small-log --operation write_word \
+            --operation alloc_and_store --operation write_ranges
     fi
     ;;
 lanes)
@@ -70,6 +74,9 @@ slots)
         explore_power_failures --lanes 2 --setting slots-and-bytes --long \
             "${slot_operations[@]}"
     else
+        # What was live when the process ended is finished.
+        explore_power_failures --length 3 --setting own-lanes --operation words \
+            --operation word_of_words --operation block_and_words
         explore_power_failures --lanes 2 --setting slots-and-bytes --operation words \
             --operation block_and_words --operation hole_part --operation free_run
     fi
