@@ -71,9 +71,6 @@ static void tx_destroy(struct minl2r_tx *tx)
 static struct minl2r_tx *tx_create(struct minl2r_pool *pool)
 {
     struct minl2r_tx *tx = aligned_alloc(_Alignof(struct minl2r_tx), sizeof(*tx));
-    size_t scratch_size = pool->geo.block_size > PM_BATCH_SIZE_MAX
-                              ? pool->geo.block_size
-                              : PM_BATCH_SIZE_MAX;
 
     if (!tx)
         return NULL;
@@ -82,7 +79,7 @@ static struct minl2r_tx *tx_create(struct minl2r_pool *pool)
     tx->phase.pm = &pool->pm;
     tx->phase.stats = &tx->stats;
     tx->batch = aligned_alloc(PM_LINE, PM_BATCH_SIZE_MAX);
-    tx->scratch = aligned_alloc(PM_LINE, scratch_size);
+    tx->scratch = aligned_alloc(PM_LINE, PM_BATCH_SIZE_MAX);
     if (!tx->batch || !tx->scratch || writeset_init(&tx->writes, pool) < 0) {
         free(tx->batch);
         free(tx->scratch);
@@ -389,30 +386,90 @@ static int log_changes(struct minl2r_tx *tx)
     return commit_log_result(tx, &writer);
 }
 
-/* Fills the fresh block: new bytes, around them the old block's or zeros. */
+/*
+ * A block that is streamed from front to back, out of pieces of any size: whole lines
+ * from where they are, others once they are complete, since a line that is streamed in
+ * parts is written to memory several times.
+ */
+struct block_stream {
+    struct pm_phase *phase;
+    const uint8_t *block;
+    uint32_t filled;
+    _Alignas(PM_LINE) uint8_t line[PM_LINE]; /* being gathered */
+};
+
+/* Not past the end of the line. */
+static void gather(struct block_stream *stream, const uint8_t *bytes, uint32_t size)
+{
+    if (size == 0)
+        return;
+    memcpy(stream->line + stream->filled % PM_LINE, bytes, size);
+    stream->filled += size;
+    if (stream->filled % PM_LINE == 0)
+        pm_store_nt(stream->phase, stream->block + stream->filled - PM_LINE,
+                    stream->line, PM_LINE);
+}
+
+static void fill_lines(struct block_stream *stream, const uint8_t *bytes, uint32_t size)
+{
+    const uint8_t *dst = stream->block + stream->filled;
+
+    if (size > 0 && bytes != dst) /* those were streamed as they were queued */
+        pm_store_nt(stream->phase, dst, bytes, size);
+    stream->filled += size;
+}
+
+static void fill(struct block_stream *stream, const uint8_t *bytes, uint32_t size)
+{
+    uint32_t head = -stream->filled & (PM_LINE - 1);
+
+    if (head > size)
+        head = size;
+    uint32_t lines_size = (size - head) & ~(uint32_t)(PM_LINE - 1);
+
+    gather(stream, bytes, head);
+    fill_lines(stream, bytes + head, lines_size);
+    gather(stream, bytes + head + lines_size, size - head - lines_size);
+}
+
+static void fill_zeros(struct block_stream *stream, uint32_t size)
+{
+    static const uint8_t zeros[1024];
+
+    while (size > 0) {
+        uint32_t piece = size < sizeof(zeros) ? size : sizeof(zeros);
+
+        fill(stream, zeros, piece);
+        size -= piece;
+    }
+}
+
+/* Up to `end` what the old block has there. */
+static void fill_kept(struct block_stream *stream, const uint8_t *old, uint32_t end)
+{
+    if (old)
+        fill(stream, old + stream->filled, end - stream->filled);
+    else
+        fill_zeros(stream, end - stream->filled);
+}
+
+/* New bytes, around them the old block's or zeros. */
 static void store_fresh_block(struct minl2r_tx *tx, const struct block_write *write)
 {
-    uint32_t block_size = tx->pool->geo.block_size;
-    const void *fresh = pool_at(tx->pool, write->fresh);
-    const struct extent *first = write->extents;
+    struct block_stream stream = {.phase = &tx->phase,
+                                  .block = pool_at(tx->pool, write->fresh)};
+    const uint8_t *old = write->block ? pool_at(tx->pool, write->block) : NULL;
 
-    if (write->covered == block_size && write->extent_count == 1 && first->bytes) {
-        pm_store_nt(&tx->phase, fresh, first->bytes, block_size);
-        return;
-    }
-    if (write->block)
-        memcpy(tx->scratch, pool_at(tx->pool, write->block), block_size);
-    else
-        memset(tx->scratch, 0, block_size);
     for (uint32_t i = 0; i < write->extent_count; i++) {
         const struct extent *e = &write->extents[i];
 
+        fill_kept(&stream, old, (uint32_t)e->start);
         if (e->bytes)
-            memcpy(tx->scratch + e->start, e->bytes, e->size);
+            fill(&stream, e->bytes, e->size);
         else
-            memset(tx->scratch + e->start, 0, e->size);
+            fill_zeros(&stream, e->size);
     }
-    pm_store_nt(&tx->phase, fresh, tx->scratch, block_size);
+    fill_kept(&stream, old, tx->pool->geo.block_size);
 }
 
 static void store_fresh_bytes(struct minl2r_tx *tx, const struct fresh_write *fresh)

@@ -20,7 +20,7 @@ struct minl2r_tx {
     struct pm_phase phase;     /* counts into `stats` */
     struct minl2r_stats stats; /* of all transactions that had this object */
     uint8_t *batch;   /* PM_BATCH_SIZE_MAX bytes: the log batch being gathered */
-    uint8_t *scratch; /* a block, and at least PM_BATCH_SIZE_MAX bytes */
+    uint8_t *scratch; /* PM_BATCH_SIZE_MAX bytes: one that is undone */
     uint32_t owner;   /* thread_number() of who began it */
     bool running;     /* atomic */
     bool freed_in_quarantine;      /* the old blocks of its swaps are */

@@ -1200,28 +1200,78 @@ static void stream_block(struct writeset *ws, struct block_write *write,
     write->covered = ws->pool->geo.block_size;
 }
 
-/* Whole blocks are streamed at once, if a lane can be had at once. */
-static bool stream_whole_block(struct writeset *ws, struct block_write *write,
-                               const void *src)
+/* Bytes of a block that lie in no working copy. */
+static bool is_outside_edits(const struct writeset *ws, const struct block_write *write,
+                             uint32_t offset, uint32_t size)
 {
-    if (!take_lane_early(ws))
-        return false;
-    stream_block(ws, write, src);
-    return true;
+    return !ws->edits || !write->block || !find_edit(ws, write->block + offset, size);
+}
+
+/* To the cache what a swap takes along from the old block. */
+static void prefetch_kept(const struct writeset *ws, const struct block_write *write,
+                          uint32_t start, uint32_t end)
+{
+    const uint8_t *old = pool_at(ws->pool, write->block);
+
+    for (uint32_t at = 0; at < ws->pool->geo.block_size; at += PM_LINE)
+        if (at < start || at >= end)
+            __builtin_prefetch(old + at);
+}
+
+/*
+ * Part of a fresh block: whole lines are streamed at once, from where commit need not
+ * move them. What it completes with the bytes around is kept in DRAM.
+ */
+static int stream_part(struct writeset *ws, struct block_write *write, uint32_t offset,
+                       const uint8_t *src, uint32_t size)
+{
+    uint32_t start = (offset + PM_LINE - 1) & ~(uint32_t)(PM_LINE - 1);
+    uint32_t end = (offset + size) & ~(uint32_t)(PM_LINE - 1);
+    uint32_t head = start - offset, tail = offset + size - end;
+    const uint8_t *lines = pool_at(ws->pool, write->fresh + start);
+    uint8_t *edges = NULL;
+
+    if (head + tail > 0) {
+        edges = arena_alloc(&ws->arena, head + tail);
+        if (!edges || reserve_extents(ws, write, 6) < 0) /* three, two each */
+            return no_memory();
+        memcpy(edges, src, head);
+        memcpy(edges + head, src + size - tail, tail);
+        if (head > 0)
+            put_extent(write, offset, start, edges);
+    }
+    pm_store_nt(ws->phase, lines, src + head, end - start);
+    put_extent(write, start, end, lines);
+    if (tail > 0)
+        put_extent(write, end, end + tail, edges + head);
+    return 0;
+}
+
+/* Has a fresh block that takes bytes at once, if a lane can be had at once. */
+static bool can_stream(struct writeset *ws, const struct block_write *write,
+                       uint32_t offset, uint32_t size)
+{
+    return write->fresh && !write->streamed && size >= 2 * PM_LINE &&
+           is_outside_edits(ws, write, offset, size) && take_lane_early(ws);
 }
 
 static int queue_block(struct writeset *ws, struct block_write *write, uint32_t offset,
                        const void *src, uint32_t size)
 {
+    bool is_first = write->extent_count == 0;
     int result = reserve_block_write(ws, write, offset, offset + size, 2);
 
     if (result < 0)
         return result;
-    bool whole = size == ws->pool->geo.block_size &&
-                 !(write->block && ws->edits && find_edit(ws, write->block, size));
-
-    if (write->fresh && !write->streamed && whole && stream_whole_block(ws, write, src))
-        return 0;
+    if (can_stream(ws, write, offset, size)) {
+        if (size == ws->pool->geo.block_size) {
+            stream_block(ws, write, src);
+            return 0;
+        }
+        if (is_first && write->block)
+            prefetch_kept(ws, write, offset, offset + size);
+        return stream_part(ws, write, offset, src, size);
+    }
     uint8_t *bytes = arena_alloc(&ws->arena, size);
 
     if (!bytes)

@@ -499,9 +499,16 @@ static const struct exception exceptions[] = {
     {"abort_writes", {DOOR_LOSE_STREAM, 0}},
     {"abort_writes", {DOOR_LOSE_FENCE, 0}},
     {"abort_all_kinds", {DOOR_LOSE_STREAM, 0}},
+    {"slot_in_changed_block", {DOOR_LOSE_STREAM, 0}},
     {"alloc_nothing_left", {DOOR_LOSE_FENCE, 0}},
     {"alloc_nothing_left", {DOOR_LOSE_FLUSH, 0}},
     {"alloc_and_free_own", {DOOR_LOSE_FLUSH, 2}},
+    /* Zeros around what goes into a hole, in a block that never had anything else. */
+    {"blocks_and_ranges", {DOOR_LOSE_STREAM, 3}},
+    {"hole_part", {DOOR_LOSE_STREAM, 1}},
+    {"hole_part", {DOOR_LOSE_STREAM, 3}},
+    {"hole_in_own_block", {DOOR_LOSE_STREAM, 4}},
+    {"slot_in_changed_block", {DOOR_LOSE_STREAM, 4}},
     /* Nothing refers to a block that is freed. */
     {"free_block_of_slot", {DOOR_LOSE_STREAM, 2}},
     /* Nor to one that was swapped away: what was stored there has moved along. */

@@ -344,6 +344,58 @@ static void whole_block_is_streamed(void **state)
     assert_in_range(swap.lines_flushed, 2, 3); /* slot, bits of two blocks */
 }
 
+/* Also where what is new, or was streamed already, begins and ends within lines. */
+static void swapped_block_is_streamed_a_line_at_a_time(void **state)
+{
+    static const struct {
+        uint32_t at, size;
+    } parts[][2] = {
+        {{0, BLOCK / 2}, {0, 0}}, {{64, BLOCK - 64}, {0, 0}}, {{100, 3001}, {0, 0}},
+        {{1, 40}, {700, 3000}},   {{300, 2500}, {3000, 17}},
+    };
+    struct bed *bed = *state;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        uint8_t expected[BLOCK];
+
+        begin_tx(bed);
+        memcpy(expected, minl2r_at(bed->pool, bed->slots[i]), BLOCK);
+        for (size_t j = 0; j < 2; j++) {
+            uint32_t at = parts[i][j].at, size = parts[i][j].size;
+
+            assert_ok(
+                minl2r_tx_write_block(bed->tx, &bed->slots[i], at, bed->bytes, size));
+            memcpy(expected + at, bed->bytes, size);
+        }
+        struct minl2r_stats swap = commit_cost(bed);
+
+        assert_int_equal(swap.pointer_swaps, 1);
+        assert_int_equal(swap.lines_streamed, BLOCK / 64 + 1); /* log */
+        assert_memory_equal(minl2r_at(bed->pool, bed->slots[i]), expected, BLOCK);
+    }
+}
+
+/* The whole of its life within one transaction: written over, read, swapped. */
+static void part_that_is_streamed_can_be_written_over(void **state)
+{
+    struct bed *bed = *state;
+    const uint8_t *old = minl2r_at(bed->pool, bed->slots[0]);
+    uint8_t expected[BLOCK], read[BLOCK];
+
+    memcpy(expected, old, BLOCK);
+    for (uint32_t i = 0; i < 20; i++) {
+        uint32_t size = i == 0 ? 3000 : 1 + i * 37;
+        uint32_t at = 77 * i * i % ((uint32_t)BLOCK - size);
+
+        assert_ok(minl2r_tx_write_block(bed->tx, bed->slots, at, bed->bytes + i, size));
+        memcpy(expected + at, bed->bytes + i, size);
+        assert_ok(minl2r_tx_read(bed->tx, read, old, BLOCK));
+        assert_memory_equal(read, expected, BLOCK);
+    }
+    assert_ok(minl2r_tx_commit(bed->tx));
+    assert_memory_equal(minl2r_at(bed->pool, bed->slots[0]), expected, BLOCK);
+}
+
 /* ---- Log ------------------------------------------------------------------------- */
 
 static void data_logging_saves_the_bytes_that_change(void **state)
@@ -482,6 +534,8 @@ int main(void)
         test(words_in_place_go_past_the_cache),
         test(line_that_is_flushed_is_not_streamed_too),
         test(whole_block_is_streamed),
+        test(swapped_block_is_streamed_a_line_at_a_time),
+        test(part_that_is_streamed_can_be_written_over),
         test(data_logging_saves_the_bytes_that_change),
         test(just_below_half_of_a_block_saves_its_bytes),
         test(half_of_a_block_saves_its_pointer),
