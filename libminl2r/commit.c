@@ -552,22 +552,36 @@ static void bits_of_runs(struct minl2r_tx *tx, const struct run_list *list,
             call(tx->pool, &tx->phase, list->runs[i]);
 }
 
-static void change_swap_bits(struct minl2r_tx *tx, bits_fn *alloc, bits_fn *free)
+/* Neighbours that follow each other are one run: their bits change at once. */
+static void bits_of_swaps(struct minl2r_tx *tx, bool of_fresh, bits_fn *call)
 {
+    uint32_t shift = tx->pool->geo.block_shift;
+    struct block_run run = {0};
+
     for (const struct block_write *w = tx->writes.first; w; w = w->next) {
-        if (!w->fresh)
+        uint64_t block = of_fresh ? w->fresh : w->block;
+
+        if (!w->fresh || !block)
             continue;
-        alloc(tx->pool, &tx->phase, (struct block_run){w->fresh, 1});
-        if (w->block)
-            free(tx->pool, &tx->phase, (struct block_run){w->block, 1});
+        if (run.count > 0 && block == run.offset + (run.count << shift)) {
+            run.count++;
+            continue;
+        }
+        if (run.count > 0)
+            call(tx->pool, &tx->phase, run);
+        run = (struct block_run){block, 1};
     }
+    if (run.count > 0)
+        call(tx->pool, &tx->phase, run);
 }
 
 /* Allocates and frees on media, or flushes that. */
 static void change_bits(struct minl2r_tx *tx, bits_fn *alloc, bits_fn *free)
 {
-    if (tx->writes.fresh_count > 0)
-        change_swap_bits(tx, alloc, free);
+    if (tx->writes.fresh_count > 0) {
+        bits_of_swaps(tx, true, alloc);
+        bits_of_swaps(tx, false, free);
+    }
     bits_of_runs(tx, &tx->writes.allocs, alloc);
     bits_of_runs(tx, &tx->writes.frees, free);
 }
