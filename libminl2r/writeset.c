@@ -1430,7 +1430,8 @@ static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t value,
     if ((holder && (holder->fresh || holder->extent_count > 0)) ||
         ws->table[table_find(ws, value)])
         return false;
-    struct block_write *writes = arena_try(&ws->arena, 2 * sizeof(*writes));
+    struct block_write *writes =
+        arena_try(&ws->arena, (holder ? 1 : 2) * sizeof(*writes));
 
     if (!writes || !take_lane_early(ws) || alloc_reserve(ws->pool, 1, 0, &fresh) < 0)
         return false;
@@ -1440,6 +1441,8 @@ static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t value,
     ws->log_queued += LOG_SWAP_SIZE_MAX;
     ws->fresh_count++;
     write->fresh = fresh;
+    if (ws->fresh_count > 1) /* finds the page of the next while this one drains */
+        alloc_prefetch_next(ws->pool);
     stream_block(ws, write, src);
     return true;
 }
