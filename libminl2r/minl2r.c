@@ -583,7 +583,7 @@ int minl2r_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
                             (struct block_run){block_start(&pool->geo, offset), 1}))
         return error_set(EINVAL, "the word at offset %llu is in no allocated block",
                          (unsigned long long)offset);
-    return tx_store64(pool, p, value);
+    return tx_store64(pool, pool_at(pool, offset), value);
 }
 
 /* ---- Statistics ------------------------------------------------------------------ */

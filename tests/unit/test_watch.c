@@ -286,11 +286,11 @@ static void store_what_was_allocated(struct program *p)
     memset(block, 1, 4096);
     if (minl2r_offset(p->pool, block) != offset ||
         minl2r_tx_write(tx, &block[1], &word, sizeof(word)) < 0 ||
-        minl2r_tx_commit(tx) < 0)
+        minl2r_tx_commit(tx) < 0 || minl2r_store64(p->pool, &block[2], 8) < 0)
         _exit(6);
     const uint64_t *there = minl2r_at(p->pool, offset);
 
-    if (there[0] != 0x0101010101010101 || there[1] != 9)
+    if (there[0] != 0x0101010101010101 || there[1] != 9 || there[2] != 8)
         _exit(7);
 }
 
