@@ -148,7 +148,8 @@ static int log_and_store_fresh(struct minl2r_tx *tx, const struct slot_plan *pla
     if (tx->lane->generation - tx->lane->settled >= PM_LAG_MAX - 1)
         tx->lane->settled = tx->lane->generation;
     live_forget(tx->pool, &tx->writes.settling);
-    if (ends_quarantine)
+    /* I5: by a new log; without one, what the lane left live is live still. */
+    if (ends_quarantine && tx->cursor.index > 0)
         alloc_end_quarantine(tx->pool, own, mark);
     return 0;
 }
