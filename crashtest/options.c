@@ -65,7 +65,7 @@ bool options_parse_number(const char *text, uint64_t *number)
 
     errno = 0;
     *number = strtoull(text, &end, 0);
-    return errno == 0 && end != text && *end == 0 && text[0] != '-';
+    return errno == 0 && *text >= '0' && *text <= '9' && *end == 0;
 }
 
 bool options_parse_count(const char *text, unsigned most, unsigned *number)

@@ -3,19 +3,25 @@
 
 #include "crashtest/report.h"
 #include "crashtest/source.h"
+#include "libminl2r/tools/utf8.h"
 
 static void print_string(FILE *out, const char *text)
 {
+    size_t length;
+
     fputc('"', out);
-    for (; *text; text++) {
+    for (; *text; text += length > 0 ? length : 1) {
         unsigned char c = (unsigned char)*text;
 
-        if (c == '"' || c == '\\')
+        length = utf8_length(text);
+        if (length == 0) /* as where a program prints what it finds in PM */
+            fputs("\\ufffd", out);
+        else if (c == '"' || c == '\\')
             fprintf(out, "\\%c", c);
         else if (c < 0x20)
             fprintf(out, "\\u%04x", c);
         else
-            fputc(c, out);
+            fwrite(text, 1, length, out);
     }
     fputc('"', out);
 }

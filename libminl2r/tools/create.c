@@ -38,7 +38,7 @@ static bool set_mode(const char *text)
     char *end;
     unsigned long mode = strtoul(text, &end, 8);
 
-    if (end == text || *end != '\0' || mode > 07777)
+    if (*text < '0' || *text > '7' || *end != '\0' || mode > 07777)
         return tool_bad_value("mode", text, "octal permission bits");
     options.mode = (uint32_t)mode;
     return true;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libminl2r/error.h"
+#include "libminl2r/tools/utf8.h"
 
 char tool_name[32] = "minl2r";
 
@@ -42,7 +43,7 @@ static bool parse_number(const char *text, uint64_t *value)
     uint64_t number = strtoull(text, &end, hexadecimal ? 16 : 10);
     int shift = suffix_shift(end);
 
-    if (errno != 0 || end == text || *text == '-' || shift < 0 ||
+    if (errno != 0 || *text < '0' || *text > '9' || shift < 0 ||
         number > UINT64_MAX >> shift)
         return false;
     *value = number << shift;
@@ -203,8 +204,10 @@ static void print_json(const cJSON *out)
 {
     char *text = cJSON_Print(out);
 
-    if (text)
-        puts(text);
+    if (text) {
+        utf8_print_json(stdout, text);
+        puts("");
+    }
     free(text);
 }
 

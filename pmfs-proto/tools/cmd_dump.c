@@ -405,7 +405,7 @@ static bool parse_inos(char **arguments, int count, uint64_t *inos)
 
         errno = 0;
         inos[i] = strtoull(arguments[i], &end, 10);
-        if (errno != 0 || end == arguments[i] || *end != '\0' || inos[i] == 0) {
+        if (errno != 0 || *arguments[i] < '1' || *arguments[i] > '9' || *end != '\0') {
             fprintf(stderr, "pmfs dump: '%s' is no inode number\n", arguments[i]);
             return false;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmfs-proto/tools/commands.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -51,9 +52,10 @@ static bool parse_size(const char *text, uint64_t *size)
 
     errno = 0;
     unsigned long long number = strtoull(text, &end, 10);
-    if (errno != 0 || end == text || text[0] == '-')
+    if (errno != 0 || *text < '0' || *text > '9')
         return false;
-    const char *suffix = *end == '\0' ? NULL : strchr(suffixes, *end & ~0x20);
+    const char *suffix =
+        *end == '\0' ? NULL : strchr(suffixes, toupper((unsigned char)*end));
     if (*end != '\0' && (suffix == NULL || end[1] != '\0'))
         return false;
     unsigned shift = suffix == NULL ? 0 : 10 * (unsigned)(suffix - suffixes + 1);

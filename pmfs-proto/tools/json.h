@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "libminl2r/tools/utf8.h"
+
 /* Exact below 2^53. */
 static inline void json_add_count(cJSON *object, const char *name, uint64_t count)
 {
@@ -18,8 +20,10 @@ static inline void json_print(const cJSON *value)
 {
     char *text = cJSON_Print(value);
 
-    if (text != NULL)
-        puts(text);
+    if (text != NULL) {
+        utf8_print_json(stdout, text);
+        puts("");
+    }
     free(text);
 }
 

@@ -158,6 +158,8 @@ static int recover(const struct crashtest_pm *pm, void *arg)
         *(volatile uint64_t *)(uintptr_t)pair->log_is_valid = 0;
     if (has_bug("recovery exits") && pair->log_is_valid)
         exit(3);
+    if (has_bug("message is no text") && pair->log_is_valid)
+        return crashtest_fail("found \xff");
     if (has_bug("recovery fails") && pair->log_is_valid)
         return crashtest_fail("as it was asked to");
     if (pair->log_is_valid)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Usage: reports.sh CMAKE JSON_GET PROGRAM PASSING THREADS
+# Usage: reports.sh CMAKE JSON_GET PROGRAM PASSING THREADS PAIR
 # PROGRAM fails: its reports for scripts and for people say so; PASSING does not. THREADS fails, in
-# some orders of its threads.
+# some orders of its threads. PAIR has the bug that its environment names.
 set -euo pipefail
-cmake=$1 json_get=$2 program=$3 passing=$4 threads=$5
+cmake=$1 json_get=$2 program=$3 passing=$4 threads=$5 pair=$6
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -74,6 +74,10 @@ expect "$work/threads.json" 'failures;0;turns;0;operation' 'append 0 of writer 1
 contains "$work/threads.html" 'Who ran before the crash'
 contains "$work/threads.html" 'Orders of threads'
 well_formed "$work/threads.html"
+
+# What a program says of PM may be any bytes.
+BUG='message is no text' "$pair" --json "$work/bytes.json" >/dev/null || true
+expect "$work/bytes.json" 'failures;0;message' $'recovery fails: found \xef\xbf\xbd'
 
 # What cannot be written is refused before anything is tried, and nothing is left behind.
 for option in --json --html; do

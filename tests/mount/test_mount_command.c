@@ -139,8 +139,9 @@ static void mkfs_with_force_spares_a_mounted_pool(void **state)
 
 static void mkfs_refuses_sizes_that_are_none(void **state)
 {
-    static const char *const sizes[] = {"",   "x",   "-5M",
-                                        "5X", "5MM", "99999999999999999999"};
+    static const char *const sizes[] = {
+        "",    "x",    "-5M", "5X",   "5MM",
+        "16 ", "+16M", " 1M", " -5M", "99999999999999999999"};
     struct mount_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
@@ -559,6 +560,25 @@ static void fsck_says_in_json_why_it_could_not_check(void **state)
     assert_said(f, "\"error\":\t\"cannot open");
 }
 
+static void json_is_utf8_whatever_names_are(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    assert_int_equal(pmfs(f, "fsck", "--json", in_dir(f, "missing\xff\xc3\xa4"), NULL),
+                     8);
+    assert_said(f, "missing\\ufffd\xc3\xa4: No such file");
+}
+
+static void inode_numbers_are_digits_alone(void **state)
+{
+    static const char *const wrong[] = {"",   "0",  "01",  "+1",
+                                        " 1", "1 ", "0x1", " -18446744073709551615"};
+    struct mount_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_int_equal(pmfs(f, "dump", f->pool, wrong[i], NULL), 2);
+}
+
 static void fsck_without_a_pool_is_wrong_usage(void **state)
 {
     struct mount_fixture *f = *state;
@@ -754,6 +774,8 @@ int main(void)
         test_mounted(fsck_repairs_nothing_without_an_answer),
         test_mounted(fsck_tells_programs_what_it_repaired),
         test_empty(fsck_says_in_json_why_it_could_not_check),
+        test_empty(json_is_utf8_whatever_names_are),
+        test_empty(inode_numbers_are_digits_alone),
         test_empty(fsck_without_a_pool_is_wrong_usage),
         test_empty(an_unknown_option_is_refused_with_a_hint),
         test_mounted(dump_shows_inodes_maps_and_names),

@@ -85,6 +85,11 @@ expect 2 create --size 12Q "$dir/new"
 says '^minl2r create: --size: "12Q" is not a size'
 expect 2 create --size -5 "$dir/new"
 expect 2 create --size 99999999999T "$dir/new"
+for sign in + ' ' ' -'; do # as strtoull() takes them
+    expect 2 create --size "${sign}4M" "$dir/new"
+    expect 2 create --size 4M --mode "${sign}600" "$dir/new"
+done
+expect 2 create --size 4M --mode -01777777777777777777000 "$dir/new"
 expect 2 create --size "" "$dir/new"
 expect 2 create --size 4M --lanes 5000000000 "$dir/new"
 expect 2 create --size 4M --lanes 0 "$dir/new"
@@ -150,6 +155,11 @@ expect 3 info "$dir/none"
 says "No such file"
 "$minl2r" info --json "$dir/none" >"$out" 2>/dev/null
 json "cannot open $dir/none: No such file or directory" error
+
+it "what is no UTF-8 does not spoil JSON"
+expect 0 create --size 4M --layout $'\xc3\xa4\xff\xed\xa0\x80' --json "$dir/new"
+json $'\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd' layout
+rm "$dir/new"
 
 it "messages name the command, and the file once"
 expect 3 info "$dir/none"
