@@ -199,7 +199,7 @@ struct pmfs_repair_summary {
 /*
  * Repairs the filesystem in `path`, which nobody has mounted, where that loses nothing
  * and follows from the rest: bits of the block bitmaps, link counts, counts of blocks,
- * sizes and parents of directories, types of entries; blocks that nothing reaches are
+ * sizes and parents of directories, types and tags of entries; blocks that nothing reaches are
  * freed, and inodes without a name get one in /lost+found. What hangs on names that
  * cannot be read is left as long as these cannot. `ask` may be NULL: repair all.
  *

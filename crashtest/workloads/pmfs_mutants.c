@@ -120,6 +120,8 @@ static const struct pmfs_mutant mutants[] = {
     MUTANT("slots_not_logged", "L1",
            "the slots that lead to the blocks of a split are not logged", "fsck",
            NOT_LOGGED, "move-D", 16 * sizeof(uint64_t)),
+    MUTANT("tags_not_logged", "L1", "the tags of names are not logged", "fsck",
+           NOT_LOGGED, "rename-foo-A/foo", sizeof(uint8_t)),
     MUTANT("converted_in_two", "A8",
            "a directory of format 2 is converted before its old blocks are free",
            "fsck", PLANTED_ALONE, "convert-D", 0),

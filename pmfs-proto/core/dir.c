@@ -69,7 +69,7 @@ int dir_find(struct pmfs *fs, const struct inode *inode, const struct name *name
     if (rc < 0 || !trie.block)
         return rc < 0 ? rc : -ENOENT;
     entry->block = trie.block;
-    rc = dirent_find(fs, inode->place.ino, trie.block, name, &entry->pm, &entry->room);
+    rc = dirent_find(fs, inode->place.ino, trie.block, name, &entry->pm);
     return rc == 0 && !entry->pm ? -ENOENT : rc;
 }
 
@@ -83,7 +83,8 @@ int dir_check_empty(struct pmfs *fs, const struct inode *inode, bool *is_empty)
     int rc = find_way(fs, inode, 0, &trie);
     *is_empty = trie.height == 0;
     if (rc == 0 && *is_empty && trie.block)
-        rc = dirent_check_empty(fs, inode->place.ino, trie.block, is_empty);
+        rc = dirent_check_empty(fs, inode->place.ino, trie.block, dirent_tags(fs),
+                                is_empty);
     return rc;
 }
 
@@ -120,7 +121,8 @@ static int list_block(const struct trie *trie, uint64_t cookie, struct hashed *l
                       dir_visit_fn *visit, void *arg, bool *has_names)
 {
     uint64_t first = trie_first(trie), last = trie_last(trie), count = 0;
-    int rc = dirent_collect(trie->fs, trie->ino, trie->block, list, &count);
+    int rc = dirent_collect(trie->fs, trie->ino, trie->block, dirent_tags(trie->fs),
+                            list, &count);
 
     *has_names = count > 0;
     if (rc < 0)
@@ -183,16 +185,31 @@ int dir_list(struct pmfs *fs, const struct inode *inode, uint64_t cookie,
 /* ---- Adding -------------------------------------------------------------------- */
 
 /*
- * Puts an entry at the start of a free one. Only its header is seen before the commit,
- * so what comes behind that, the name and the rest's header, is fresh.
+ * Tags are logged, too: one is there exactly where a live entry begins, whatever a crash
+ * undoes. If it were fresh, a crash could leave one where later a name lies; and next to
+ * what the last transaction has changed, fresh bytes cost a fence.
+ */
+static int set_tag(struct minl2r_tx *tx, const struct inode *inode, const void *block,
+                   const void *entry, uint8_t tag)
+{
+    return library_error(
+        inode, minl2r_tx_write(tx, dirent_tag_of(block, entry), &tag, sizeof(tag)));
+}
+
+/*
+ * Puts an entry at the start of a free one. Only its header and its tag are seen before
+ * the commit, so what comes behind that, the name and the rest's header, is fresh.
  */
 static int add_in_room(struct minl2r_tx *tx, const struct inode *inode,
-                       const struct pm_dirent *room, const struct name *name,
-                       const struct pm_dirent *entry)
+                       const void *block, const struct pm_dirent *room,
+                       const struct name *name, const struct pm_dirent *entry)
 {
     const uint8_t *start = (const uint8_t *)room;
     struct pm_dirent rest;
-    int rc = minl2r_tx_write(tx, start, entry, HEADER_SIZE);
+    int rc = set_tag(tx, inode, block, room, dirent_tag(name->hash));
+
+    if (rc == 0)
+        rc = minl2r_tx_write(tx, start, entry, HEADER_SIZE);
 
     dirent_set_free(&rest, room->size - entry->size);
 
@@ -229,7 +246,7 @@ static int plant(struct trie *trie, struct minl2r_tx *tx, const struct hashed *e
     int rc = 0;
 
     if (old)
-        rc = dirent_collect(fs, trie->ino, trie->block, list, &count);
+        rc = dirent_collect(fs, trie->ino, trie->block, dirent_tags(fs), list, &count);
     if (change->leaving)
         change->has_left = drop(list, &count, change->leaving->pm);
     list[count++] = *entry;
@@ -237,7 +254,7 @@ static int plant(struct trie *trie, struct minl2r_tx *tx, const struct hashed *e
     trie_widen(trie);
     /* With an eighth of a block free it is worth while to pack it. */
     if (rc == 0)
-        rc = trie_plant(trie, tx, list, count, fs->block_size - fs->block_size / 8,
+        rc = trie_plant(trie, tx, list, count, dirent_room(fs) - fs->block_size / 8,
                         &change->head);
     if (rc == 0 && old) {
         rc = fs_library_error(minl2r_tx_free(tx, old, 1), "directory", trie->ino);
@@ -253,16 +270,21 @@ int dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
 {
     struct pm_dirent header;
     const struct hashed entry = {name->hash, &header, name->text};
+    const struct pm_dirent *room = NULL;
     struct trie trie;
-    int rc;
+    int rc = 0;
 
     if (linear_is(inode))
         return fs_error(ENOSPC, "directory %" PRIu64 ": no room to convert it",
                         inode->place.ino);
     dirent_set(&header, name, ino, type);
-    if (place->room) {
+    if (place->block)
+        rc = dirent_find_room(fs, inode->place.ino, place->block, header.size, &room);
+    if (rc < 0)
+        return rc;
+    if (room) {
         change->added_to = place->block;
-        return add_in_room(tx, inode, place->room, name, &header);
+        return add_in_room(tx, inode, place->block, room, name, &header);
     }
     rc = find_way(fs, inode, name->hash, &trie);
     if (rc < 0)
@@ -279,15 +301,21 @@ int dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
 
 /* ---- Removing and replacing ---------------------------------------------------- */
 
-/* Makes a free entry of bytes of a block. */
-static int free_run(struct minl2r_tx *tx, const struct inode *inode, const void *block,
-                    uint32_t start, uint32_t size)
+/* Makes a free entry of bytes of a block, in which one leaves. */
+static int free_run(struct minl2r_tx *tx, const struct inode *inode,
+                    const struct dir_entry *entry, uint32_t start, uint32_t size)
 {
+    const uint8_t *block = entry->block;
     struct pm_dirent unused;
+    int rc = 0;
 
     dirent_set_free(&unused, size);
-    return library_error(inode, minl2r_tx_write(tx, (const uint8_t *)block + start,
-                                                &unused, HEADER_SIZE));
+    if (!linear_is(inode))
+        rc = set_tag(tx, inode, block, entry->pm, 0);
+    if (rc == 0)
+        rc = library_error(inode,
+                           minl2r_tx_write(tx, block + start, &unused, HEADER_SIZE));
+    return rc;
 }
 
 /* Collects what two blocks have without what leaves. Is it half a block at most? */
@@ -298,10 +326,10 @@ static int collect_both(const struct trie *trie, uint64_t twin,
     const struct pmfs *fs = trie->fs;
     const void *other = twin ? fs_block(fs, twin) : NULL;
     uint32_t size = 0;
-    int rc = dirent_collect(fs, trie->ino, trie->block, list, count);
+    int rc = dirent_collect(fs, trie->ino, trie->block, dirent_tags(fs), list, count);
 
     if (rc == 0 && other)
-        rc = dirent_collect(fs, trie->ino, other, list, count);
+        rc = dirent_collect(fs, trie->ino, other, dirent_tags(fs), list, count);
     drop(list, count, leaving);
     dirent_sort(list, *count);
     for (uint64_t i = 0; i < *count; i++)
@@ -360,6 +388,7 @@ int dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
                const struct name *name, const struct dir_entry *entry,
                struct dir_change *change)
 {
+    uint32_t first = linear_is(inode) ? 0 : dirent_tags(fs);
     struct dirent_rest rest;
     bool done = false;
     int rc;
@@ -369,14 +398,13 @@ int dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
     /* What was added there may use a free neighbour: leave them apart this time. */
     if (change->added_to == entry->block)
         return free_run(
-            tx, inode, entry->block,
+            tx, inode, entry,
             (uint32_t)((const uint8_t *)entry->pm - (const uint8_t *)entry->block),
             entry->pm->size);
-    rc = dirent_find_rest(fs, inode->place.ino, entry->block, entry->pm, &rest);
+    rc = dirent_find_rest(fs, inode->place.ino, entry->block, first, entry->pm, &rest);
     if (rc == 0 && !linear_is(inode) && rest.live <= fs->block_size / 4)
         rc = shrink(fs, tx, inode, name, entry, rest.live, change, &done);
-    return rc < 0 || done ? rc
-                          : free_run(tx, inode, entry->block, rest.start, rest.size);
+    return rc < 0 || done ? rc : free_run(tx, inode, entry, rest.start, rest.size);
 }
 
 int dir_replace(struct minl2r_tx *tx, const struct inode *inode,

@@ -14,9 +14,8 @@ int dir_lock(struct pmfs *fs, struct inode *inode, enum lock_mode mode);
 
 /* Where an entry is, or would be. */
 struct dir_entry {
-    const struct pm_dirent *pm;   /* NULL: not there */
-    const void *block;            /* in which it lies */
-    const struct pm_dirent *room; /* for it in that block, if it is not there */
+    const struct pm_dirent *pm; /* NULL: not there */
+    const void *block;          /* in which it lies, or would; NULL: there is none */
 };
 
 /* -ENOENT if there is none. Not for "." and "..". */

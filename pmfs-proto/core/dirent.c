@@ -44,7 +44,6 @@ void dirent_set(struct pm_dirent *entry, const struct name *name, uint64_t ino,
     *entry = (struct pm_dirent){
         .ino = ino,
         .size = dirent_size(name->size),
-        .tag = dirent_tag(name->hash),
         .name_size = (uint8_t)name->size,
         .type = (uint8_t)(type >> 12),
     };
@@ -86,70 +85,102 @@ int dirent_bad(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t 
                     ino, minl2r_offset(fs->pool, block), at);
 }
 
-/* The half of a header that tells entries apart, as one word. */
-static uint64_t second_word(const struct pm_dirent *pm)
+static bool is_named(const struct pm_dirent *pm, const struct name *name)
 {
-    uint64_t word;
-
-    memcpy(&word, &pm->size, sizeof(word));
-    return word;
-}
-#define WORD_TAG ((uint64_t)0xffff << 32)
-#define WORD_NAME_SIZE ((uint64_t)0xff << 48)
-
-/* What the entry of a name has there, but for size and type. */
-static uint64_t wanted_word(const struct name *name)
-{
-    struct pm_dirent entry;
-
-    dirent_set(&entry, name, 0, 0);
-    return second_word(&entry) & (WORD_TAG | WORD_NAME_SIZE);
+    return pm->ino && pm->name_size == name->size &&
+           memcmp(pm->name, name->text, name->size) == 0;
 }
 
-/*
- * Most entries are passed by their size alone, which is checked for that; of one that
- * may be it all is checked.
- */
+/* The highest bit of each byte of a word that is 0. */
+static uint64_t zero_bytes(uint64_t word)
+{
+    const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
+
+    return ~(((word & low) + low) | word | low);
+}
+
+/* Eight tags at a time. Of those that fit, one in 255 is another name's. */
 int dirent_find(const struct pmfs *fs, uint64_t ino, const void *block,
-                const struct name *name, const struct pm_dirent **result,
-                const struct pm_dirent **room)
+                const struct name *name, const struct pm_dirent **result)
 {
-    uint32_t wanted_size = dirent_size(name->size), size;
-    uint64_t wanted = wanted_word(name);
+    const uint64_t wanted = 0x0101010101010101u * dirent_tag(name->hash);
 
-    *result = *room = NULL;
-    for (uint32_t at = 0; at < fs->block_size; at += size) {
-        const struct pm_dirent *pm =
-            (const struct pm_dirent *)(const void *)((const uint8_t *)block + at);
-        uint64_t word = second_word(pm), other = (word ^ wanted);
+    *result = NULL;
+    for (uint32_t i = 0; i < dirent_tags(fs); i += 8) {
+        uint64_t tags;
 
-        size = (uint32_t)word;
-        if (size - HEADER_SIZE > fs->block_size - at - HEADER_SIZE ||
-            size % PM_DIRENT_UNIT)
-            return dirent_bad(fs, ino, block, at);
-        if (!(word & WORD_NAME_SIZE)) {
-            if (!*room && size >= wanted_size && !pm->ino)
-                *room = pm;
-        } else if (!(other & WORD_NAME_SIZE) &&
-                   (!(other & WORD_TAG) || !(word & WORD_TAG)) && pm->ino) {
-            if (!dirent_at(fs, block, at))
+        memcpy(&tags, (const uint8_t *)block + i, sizeof(tags));
+        for (uint64_t hits = zero_bytes(tags ^ wanted); hits; hits &= hits - 1) {
+            uint32_t at = (i + (uint32_t)__builtin_ctzll(hits) / 8) * PM_DIRENT_UNIT;
+            const struct pm_dirent *pm = dirent_at(fs, block, at);
+
+            if (!pm)
                 return dirent_bad(fs, ino, block, at);
-            if (memcmp(pm->name, name->text, name->size) == 0) {
+            if (is_named(pm, name)) {
                 *result = pm;
-                break;
+                return 0;
             }
         }
     }
     return 0;
 }
 
+int dirent_scan(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t first,
+                const struct name *name, const struct pm_dirent **result)
+{
+    const struct pm_dirent *pm;
+
+    *result = NULL;
+    for (uint32_t at = first; at < fs->block_size && !*result; at += pm->size) {
+        pm = dirent_at(fs, block, at);
+        if (!pm)
+            return dirent_bad(fs, ino, block, at);
+        if (is_named(pm, name))
+            *result = pm;
+    }
+    return 0;
+}
+
+int dirent_find_room(const struct pmfs *fs, uint64_t ino, const void *block,
+                     uint32_t size, const struct pm_dirent **room)
+{
+    const struct pm_dirent *pm;
+
+    *room = NULL;
+    for (uint32_t at = dirent_tags(fs); at < fs->block_size && !*room; at += pm->size) {
+        pm = dirent_at(fs, block, at);
+        if (!pm)
+            return dirent_bad(fs, ino, block, at);
+        if (!pm->ino && pm->size >= size)
+            *room = pm;
+    }
+    return 0;
+}
+
+int dirent_make_tags(const struct pmfs *fs, uint64_t ino, const void *block,
+                     uint8_t *tags)
+{
+    const struct pm_dirent *pm;
+
+    memset(tags, 0, dirent_tags(fs));
+    for (uint32_t at = dirent_tags(fs); at < fs->block_size; at += pm->size) {
+        pm = dirent_at(fs, block, at);
+        if (!pm)
+            return dirent_bad(fs, ino, block, at);
+        if (pm->ino)
+            tags[at / PM_DIRENT_UNIT] =
+                dirent_tag(dirent_hash(fs, pm->name, pm->name_size));
+    }
+    return 0;
+}
+
 int dirent_check_empty(const struct pmfs *fs, uint64_t ino, const void *block,
-                       bool *is_empty)
+                       uint32_t first, bool *is_empty)
 {
     const struct pm_dirent *pm;
 
     *is_empty = true;
-    for (uint32_t at = 0; at < fs->block_size && *is_empty; at += pm->size) {
+    for (uint32_t at = first; at < fs->block_size && *is_empty; at += pm->size) {
         pm = dirent_at(fs, block, at);
         if (!pm)
             return dirent_bad(fs, ino, block, at);
@@ -159,13 +190,14 @@ int dirent_check_empty(const struct pmfs *fs, uint64_t ino, const void *block,
 }
 
 int dirent_find_rest(const struct pmfs *fs, uint64_t ino, const void *block,
-                     const struct pm_dirent *leaving, struct dirent_rest *rest)
+                     uint32_t first, const struct pm_dirent *leaving,
+                     struct dirent_rest *rest)
 {
     const struct pm_dirent *pm;
     bool was_free = false, has_passed = false, is_over = false;
 
     rest->live = 0;
-    for (uint32_t at = 0; at < fs->block_size; at += pm->size) {
+    for (uint32_t at = first; at < fs->block_size; at += pm->size) {
         pm = dirent_at(fs, block, at);
         if (!pm)
             return dirent_bad(fs, ino, block, at);
@@ -190,11 +222,11 @@ uint32_t dirent_count_max(const struct pmfs *fs)
 }
 
 int dirent_collect(const struct pmfs *fs, uint64_t ino, const void *block,
-                   struct hashed *list, uint64_t *count)
+                   uint32_t first, struct hashed *list, uint64_t *count)
 {
     const struct pm_dirent *pm;
 
-    for (uint32_t at = 0; at < fs->block_size; at += pm->size) {
+    for (uint32_t at = first; at < fs->block_size; at += pm->size) {
         pm = dirent_at(fs, block, at);
         if (!pm || (pm->ino && !dirent_has_good_name(pm)))
             return dirent_bad(fs, ino, block, at);
@@ -234,13 +266,15 @@ void dirent_sort(struct hashed *list, uint64_t count)
 void dirent_fill(const struct pmfs *fs, uint8_t *block, const struct hashed *list,
                  uint64_t count)
 {
-    uint32_t at = 0;
+    uint32_t at = dirent_tags(fs);
 
+    memset(block, 0, at);
     for (uint64_t i = 0; i < count; i++) {
         struct pm_dirent entry = *list[i].pm;
 
         entry.size = dirent_size(entry.name_size);
-        entry.tag = dirent_tag(list[i].hash);
+        entry.reserved = 0;
+        block[at / PM_DIRENT_UNIT] = dirent_tag(list[i].hash);
         memcpy(block + at, &entry, HEADER_SIZE);
         memcpy(block + at + HEADER_SIZE, list[i].name, entry.name_size);
         at += entry.size;

@@ -5,6 +5,20 @@
 
 #include "pmfs-proto/core/fs.h"
 
+/* Tags, and so bytes, that a block of entries begins with. */
+static inline uint32_t dirent_tags(const struct pmfs *fs)
+{
+    return fs->block_size / PM_DIRENT_UNIT;
+}
+
+#define DIRENT_TAGS_MAX (65536u / PM_DIRENT_UNIT)
+
+/* Bytes of a block for entries. */
+static inline uint32_t dirent_room(const struct pmfs *fs)
+{
+    return fs->block_size - dirent_tags(fs);
+}
+
 struct name {
     const char *text;
     uint32_t size; /* bytes; 1 to PMFS_NAME_MAX */
@@ -29,10 +43,20 @@ void dirent_set(struct pm_dirent *entry, const struct name *name, uint64_t ino,
                 uint32_t type);
 void dirent_set_free(struct pm_dirent *entry, uint32_t size);
 
-/* What a live entry with that hash has as its tag. */
-static inline uint16_t dirent_tag(uint64_t hash)
+/* The tag of a name with that hash. */
+static inline uint8_t dirent_tag(uint64_t hash)
 {
-    return (uint16_t)(hash >> (64 - DIRENT_HASH_BITS));
+    uint8_t tag = (uint8_t)(hash >> (64 - DIRENT_HASH_BITS));
+
+    return tag ? tag : 1;
+}
+
+/* The tag, on media, of the entry that begins there. */
+static inline const uint8_t *dirent_tag_of(const void *block, const void *entry)
+{
+    const uint8_t *tags = block;
+
+    return &tags[(size_t)((const uint8_t *)entry - tags) / PM_DIRENT_UNIT];
 }
 
 /*
@@ -47,19 +71,29 @@ bool dirent_has_good_name(const struct pm_dirent *pm);
 
 /*
  * Below, `ino` is the directory's, for messages; each is -EUCLEAN where the block cannot
- * be believed.
+ * be believed. `first` is where entries begin: dirent_tags(), or 0 where there are no
+ * tags.
  */
 
 int dirent_bad(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t at);
 
-/* The live entry of a name, or NULL and a free one with room for it, or NULL. */
+/* The live entry of a name, or NULL: by the tags; and by a walk through all entries. */
 int dirent_find(const struct pmfs *fs, uint64_t ino, const void *block,
-                const struct name *name, const struct pm_dirent **pm,
-                const struct pm_dirent **room);
+                const struct name *name, const struct pm_dirent **pm);
+int dirent_scan(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t first,
+                const struct name *name, const struct pm_dirent **pm);
+
+/* A free entry with room for one of `size` bytes, or NULL. */
+int dirent_find_room(const struct pmfs *fs, uint64_t ino, const void *block,
+                     uint32_t size, const struct pm_dirent **room);
+
+/* What the tags of a block should be. */
+int dirent_make_tags(const struct pmfs *fs, uint64_t ino, const void *block,
+                     uint8_t *tags);
 
 /* Is no entry live? */
 int dirent_check_empty(const struct pmfs *fs, uint64_t ino, const void *block,
-                       bool *is_empty);
+                       uint32_t first, bool *is_empty);
 
 /* What there is when an entry is removed. */
 struct dirent_rest {
@@ -69,7 +103,8 @@ struct dirent_rest {
 };
 
 int dirent_find_rest(const struct pmfs *fs, uint64_t ino, const void *block,
-                     const struct pm_dirent *leaving, struct dirent_rest *rest);
+                     uint32_t first, const struct pm_dirent *leaving,
+                     struct dirent_rest *rest);
 
 /* A live entry by its hash; `name` is apart from `pm` where it is not on media yet. */
 struct hashed {
@@ -83,11 +118,11 @@ uint32_t dirent_count_max(const struct pmfs *fs);
 
 /* Adds the live entries of a block to a list that has room for them. */
 int dirent_collect(const struct pmfs *fs, uint64_t ino, const void *block,
-                   struct hashed *list, uint64_t *count);
+                   uint32_t first, struct hashed *list, uint64_t *count);
 
 void dirent_sort(struct hashed *list, uint64_t count);
 
-/* Fills a new block with entries; they fit. */
+/* Fills a new block with tags and entries; they fit. */
 void dirent_fill(const struct pmfs *fs, uint8_t *block, const struct hashed *list,
                  uint64_t count);
 

@@ -96,6 +96,9 @@ _Static_assert(sizeof(struct pm_inode) == PM_INODE_SIZE, "PMFS_FORMAT.md: pm_ino
 enum pm_inode_flags {
     /* Of a file: blocks of zeros may lie past its end. */
     PM_INODE_BLOCKS_PAST_END = 1,
+    /* Of a directory: `map` is as PM_DIR_NODE says, and blocks of entries begin with
+     * tags. Without it, it is of format 1 or 2. */
+    PM_INODE_HASHED = 2,
 };
 
 /* What is written when an inode is made; the rest keeps whatever it was. */
@@ -104,19 +107,20 @@ enum pm_inode_flags {
 /*
  * In a directory, `map.root` and the slots of nodes name a block of entries, or, with
  * this bit, a node. Which of a node's slots leads to a name, the next bits of its hash
- * say, from the top; neighbours may name the same block of entries. `map.height` is 0:
- * with another the map is of format 1 or 2, and the entries are in no order.
+ * say, from the top; neighbours may name the same block of entries. `map.height` is 0.
  */
 #define PM_DIR_NODE 1u
 
 /*
- * A directory entry, live or free. The entries of a block fill it exactly. `name` is
+ * A directory entry, live or free. A block of entries begins with a tag, a byte, for
+ * each PM_DIRENT_UNIT of it: where a live entry begins, 1 to 255 by its name's hash, else
+ * 0. The entries fill the rest exactly. In format 1 and 2 there are no tags. `name` is
  * not terminated.
  */
 struct pm_dirent {
     uint64_t ino;      /* 0: free */
     uint32_t size;     /* bytes, of the whole entry: a multiple of 16 */
-    uint16_t tag;      /* of a live entry: 16 bits of the name's hash; or 0: unknown */
+    uint16_t reserved; /* 0 */
     uint8_t name_size; /* bytes; 1 to 255 in a live entry */
     uint8_t type;      /* st_mode >> 12 of the inode */
     char name[];

@@ -125,6 +125,7 @@ static int add_root_inode(const struct pmfs *fs, struct minl2r_tx *tx,
         .gid = options->root_gid,
         .parent = PM_ROOT_INO,
         .generation = 1,
+        .flags = PM_INODE_HASHED,
     };
     struct map map;
     uint8_t *block;

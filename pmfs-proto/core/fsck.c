@@ -423,14 +423,25 @@ static void check_hash(struct fsck *fsck, const struct trie *trie,
 {
     uint64_t hash = dirent_hash(trie->fs, entry->name, entry->name_size);
 
-    if (entry->tag && entry->tag != dirent_tag(hash))
-        report_as(fsck, (struct fsck_finding){.kind = FSCK_CONTENT},
-                  "directory %" PRIu64 ": \"%.*s\" has the tag of another name",
-                  trie->ino, entry->name_size, entry->name);
     if (hash < trie_first(trie) || hash > trie_last(trie))
         report_as(fsck, (struct fsck_finding){.kind = FSCK_CONTENT},
                   "directory %" PRIu64 ": \"%.*s\" is in a block for other names",
                   trie->ino, entry->name_size, entry->name);
+}
+
+/* Of a block whose entries are good. A name without its tag is listed, but not found. */
+static void check_tags(struct fsck *fsck, const struct trie *trie)
+{
+    static uint8_t tags[DIRENT_TAGS_MAX];
+    const struct fsck_finding finding = {
+        .kind = FSCK_TAGS, .ino = trie->ino, .offset = trie->slot};
+
+    if (dirent_make_tags(trie->fs, trie->ino, trie->block, tags) == 0 &&
+        memcmp(trie->block, tags, dirent_tags(trie->fs)) != 0)
+        report_as(fsck, finding,
+                  "directory %" PRIu64 ": block 0x%" PRIx64
+                  ": its tags are not those of its entries",
+                  trie->ino, trie->slot);
 }
 
 static void check_entry(struct fsck *fsck, uint64_t dir, const struct pm_dirent *entry)
@@ -456,9 +467,9 @@ static uint32_t check_entries(struct walk *walk, uint64_t index, const void *blo
 {
     struct fsck *fsck = walk->fsck;
     const struct pm_dirent *entry;
-    uint32_t count = 0;
+    uint32_t first = trie ? dirent_tags(&fsck->fs) : 0, count = 0;
 
-    for (uint32_t at = 0; at < fsck->fs.block_size; at += entry->size) {
+    for (uint32_t at = first; at < fsck->fs.block_size; at += entry->size) {
         entry = dirent_at(&fsck->fs, block, at);
         if (!entry) {
             report(fsck,
@@ -479,6 +490,8 @@ static uint32_t check_entries(struct walk *walk, uint64_t index, const void *blo
         if (trie)
             check_hash(fsck, trie, entry);
     }
+    if (trie)
+        check_tags(fsck, trie);
     return count;
 }
 
@@ -560,14 +573,14 @@ static void walk_trie(struct walk *walk, const struct pm_map *pm)
     walk->beyond = walk->end - walk->data;
 }
 
-static void walk_directory(struct walk *walk, const struct pm_map *pm)
+static void walk_directory(struct walk *walk, const struct pm_inode *pm)
 {
     walk->fsck->hash_count = 0;
     walk->visit = visit_linear;
-    if (pm->height > 0)
-        walk_map(walk, pm);
+    if (pm->flags & PM_INODE_HASHED)
+        walk_trie(walk, &pm->map);
     else
-        walk_trie(walk, pm);
+        walk_map(walk, &pm->map);
 }
 
 /* ---- Inodes -------------------------------------------------------------------- */
@@ -681,7 +694,7 @@ static void check_inode(struct fsck *fsck, uint64_t ino, uint8_t state)
     count_inode(fsck, pm, state);
     walk.limit = blocks_of(&fsck->fs, pm->size);
     if (S_ISDIR(pm->mode))
-        walk_directory(&walk, &pm->map);
+        walk_directory(&walk, pm);
     else
         walk_map(&walk, &pm->map);
     check_xattrs(fsck, &place, &walk);
@@ -860,6 +873,11 @@ void fsck_end(struct fsck *fsck, struct pmfs_fsck_summary *summary)
 {
     finish(fsck, summary);
     free(fsck);
+}
+
+const struct pmfs *fsck_super(const struct fsck *fsck)
+{
+    return &fsck->fs;
 }
 
 bool fsck_is_sound(const struct fsck *fsck)

@@ -23,6 +23,7 @@ enum fsck_kind {
     FSCK_DIR_SIZE,     /* of directory `ino` */
     FSCK_BLOCK_COUNT,  /* of `ino` */
     FSCK_ENTRY_TYPE,   /* `offset`: that byte of an entry */
+    FSCK_TAGS,         /* `offset`: a block of entries, which are good */
     FSCK_PARENT,       /* of directory `ino` */
     FSCK_LINK_COUNT,   /* of `ino` */
     FSCK_NAMED_ORPHAN, /* `ino`; `value`: its link count */
@@ -51,6 +52,9 @@ void fsck_end(struct fsck *fsck, struct pmfs_fsck_summary *summary);
 
 /* Was every name and block map read? Then what was not found is not there. */
 bool fsck_is_sound(const struct fsck *fsck);
+
+/* As fs_open_super() has filled it: no inodes. */
+const struct pmfs *fsck_super(const struct fsck *fsck);
 
 /* An inode that a finding names, and its state. */
 const struct pm_inode *fsck_inode(struct fsck *fsck, uint64_t ino,

@@ -463,6 +463,23 @@ static bool is_size(const struct pmfs *fs, uint32_t type, uint64_t size)
     }
 }
 
+static uint32_t flags_of_type(uint32_t type)
+{
+    switch (type) {
+    case S_IFREG:
+        return PM_INODE_BLOCKS_PAST_END;
+    case S_IFDIR:
+        return PM_INODE_HASHED;
+    default:
+        return 0;
+    }
+}
+
+static bool is_hashed(const struct pm_inode *pm)
+{
+    return S_ISDIR(pm->mode) && pm->flags & PM_INODE_HASHED;
+}
+
 /* The name of the first field that cannot be so, or NULL. */
 static const char *bad_field(const struct pmfs *fs, uint64_t ino,
                              const struct pm_inode *pm, uint8_t state)
@@ -475,7 +492,7 @@ static const char *bad_field(const struct pmfs *fs, uint64_t ino,
         return "size";
     if ((pm->nlink == 0) != (state == PM_STATE_ORPHAN))
         return "link count";
-    if (pm->map.height > fs->map_height)
+    if (pm->map.height > (is_hashed(pm) ? 0 : fs->map_height))
         return "height of its block map";
     if (pm->blocks > fs->block_count)
         return "count of blocks";
@@ -484,7 +501,7 @@ static const char *bad_field(const struct pmfs *fs, uint64_t ino,
         return "role as the root";
     if (pm->xattrs.height > 1 || pm->xattr_size > xattr_size_max(fs))
         return "size of extended attributes";
-    if (pm->flags & ~(uint32_t)(S_ISREG(pm->mode) ? PM_INODE_BLOCKS_PAST_END : 0))
+    if (pm->flags & ~flags_of_type(pm->mode & S_IFMT))
         return "flags";
     return NULL;
 }

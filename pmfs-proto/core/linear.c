@@ -39,8 +39,7 @@ int linear_find(struct pmfs *fs, const struct inode *inode, const struct name *n
     for (uint64_t i = 0; rc == 0 && i < blocks_in(fs, inode); i++) {
         rc = block_at(&map, i, &entry->block);
         if (rc == 0)
-            rc = dirent_find(fs, inode->place.ino, entry->block, name, &entry->pm,
-                             &entry->room);
+            rc = dirent_scan(fs, inode->place.ino, entry->block, 0, name, &entry->pm);
         if (rc == 0 && entry->pm)
             return 0;
     }
@@ -57,7 +56,7 @@ int linear_check_empty(struct pmfs *fs, const struct inode *inode, bool *is_empt
     for (uint64_t i = 0; rc == 0 && *is_empty && i < blocks_in(fs, inode); i++) {
         rc = block_at(&map, i, &block);
         if (rc == 0)
-            rc = dirent_check_empty(fs, inode->place.ino, block, is_empty);
+            rc = dirent_check_empty(fs, inode->place.ino, block, 0, is_empty);
     }
     return rc;
 }
@@ -123,7 +122,7 @@ static int collect(struct map *map, uint64_t block_count, struct hashed *list)
     for (uint64_t i = 0; i < block_count && rc == 0; i++) {
         rc = block_at(map, i, &block);
         if (rc == 0)
-            rc = dirent_collect(map->fs, map->ino, block, list, &count);
+            rc = dirent_collect(map->fs, map->ino, block, 0, list, &count);
     }
     dirent_sort(list, count);
     return rc;
@@ -149,28 +148,52 @@ static int free_map(struct map *map, struct minl2r_tx *tx, uint64_t block_count)
     return fs_library_error(rc, "directory", map->ino);
 }
 
+/* Blocks and nodes of a map of `block_count` blocks without holes. */
+static uint64_t blocks_of_map(const struct map *map, uint64_t block_count)
+{
+    uint64_t blocks = block_count;
+
+    for (uint32_t level = 1; level <= map->height; level++)
+        blocks += 1 + ((block_count - 1) >> (map->fs->map_shift * level));
+    return blocks;
+}
+
+/* What the map is to have instead: nothing, or a trie. */
+static int plant(struct minl2r_tx *tx, const struct map *map, const struct hashed *list,
+                 uint64_t count, struct inode_head *head)
+{
+    const struct pm_map none = {0};
+    struct trie trie = {.fs = map->fs, .pm = map->pm, .ino = map->ino};
+
+    if (count > 0)
+        return trie_plant(&trie, tx, list, count, dirent_room(map->fs), head);
+    return fs_library_error(minl2r_tx_write(tx, map->pm, &none, sizeof(none)),
+                            "directory", map->ino);
+}
+
+static int set_hashed(struct minl2r_tx *tx, const struct inode *inode)
+{
+    const struct pm_inode *pm = inode->place.pm;
+    uint32_t flags = pm->flags | PM_INODE_HASHED;
+
+    return fs_library_error(minl2r_tx_write(tx, &pm->flags, &flags, sizeof(flags)),
+                            "directory", inode->place.ino);
+}
+
 static int queue(struct minl2r_tx *tx, const struct inode *inode, struct map *map,
                  uint64_t block_count, const struct hashed *list, uint64_t count)
 {
-    const struct pm_map *pm = &inode->place.pm->map;
-    const struct pm_map none = {0};
     struct inode_head head = inode_head(inode);
-    struct trie trie;
+    uint64_t freed = blocks_of_map(map, block_count);
     int rc = free_map(map, tx, block_count);
 
     head.size = 0;
     /* What the attributes have stays; it is the rest of the count. */
-    uint64_t freed = block_count;
-    for (uint32_t level = 1; level <= map->height; level++)
-        freed += 1 + ((block_count - 1) >> (map->fs->map_shift * level));
     head.blocks -= freed < head.blocks ? freed : head.blocks;
-    if (rc == 0 && count == 0)
-        rc = fs_library_error(minl2r_tx_write(tx, pm, &none, sizeof(none)), "directory",
-                              map->ino);
-    if (rc == 0 && count > 0) {
-        trie = (struct trie){.fs = map->fs, .pm = pm, .ino = map->ino};
-        rc = trie_plant(&trie, tx, list, count, map->fs->block_size, &head);
-    }
+    if (rc == 0)
+        rc = plant(tx, map, list, count, &head);
+    if (rc == 0)
+        rc = set_hashed(tx, inode);
     return rc < 0 ? rc : inode_set_head(tx, inode, head);
 }
 
@@ -205,7 +228,7 @@ int linear_convert(struct pmfs *fs, struct inode *inode)
 
     if (rc < 0 || !linear_is(inode) || !has_room(fs, block_count))
         return rc;
-    if (block_count == 0)
+    if (block_count == 0 && inode->place.pm->map.root)
         return fs_error(EUCLEAN, "directory %" PRIu64 ": blocks past its end", map.ino);
     rc = count_names(&map, block_count, &count);
     if (rc < 0)

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * linear.h - directories of formats 1 and 2 that have more than one block: blocks of
- * entries in no order, in a block map. One is converted when it is locked first; as
- * long as there is no room for that, names are looked for in all blocks, and can be
- * removed, but not added. All are called with the directory's lock.
+ * linear.h - directories of formats 1 and 2: blocks of entries in no order, without
+ * tags, in a block map. One is converted when it is locked first; as long as there is no
+ * room for that, names are looked for in all blocks, and can be removed, but not added.
+ * All are called with the directory's lock.
  */
 #ifndef PMFS_LINEAR_H
 #define PMFS_LINEAR_H
 
 #include "pmfs-proto/core/dir.h"
 
-/* Has it a block map that is no single block? */
 static inline bool linear_is(const struct inode *inode)
 {
-    return inode->place.pm->map.height > 0;
+    return !(inode->place.pm->flags & PM_INODE_HASHED);
 }
 
 /* With the lock for writing. Without room it stays as it is, and that is no error. */

@@ -375,6 +375,7 @@ static void init_inode(struct make *make, const struct request *request)
         .btime_ns = now,
         .rdev = request->rdev,
         .parent = is_dir ? make->parent->place.ino : 0,
+        .flags = is_dir ? PM_INODE_HASHED : 0,
     };
 }
 

@@ -154,6 +154,16 @@ static int adopt_orphan(const struct repair *repair, const struct fsck_finding *
     return fs_end(tx, fs_library_error(rc, "repair", finding->ino));
 }
 
+static int make_tags(const struct repair *repair, const struct fsck_finding *finding)
+{
+    static uint8_t tags[DIRENT_TAGS_MAX];
+    const struct pmfs *fs = fsck_super(repair->fsck);
+    const void *block = minl2r_at(repair->pool, finding->offset);
+    int rc = dirent_make_tags(fs, finding->ino, block, tags);
+
+    return rc < 0 ? rc : set(repair, block, tags, dirent_tags(fs));
+}
+
 /* ---- Blocks that nothing reaches ----------------------------------------------- */
 
 struct freeing {
@@ -307,6 +317,7 @@ static int stage_of(enum fsck_kind kind)
     case FSCK_BLOCK_COUNT:
         return 1;
     case FSCK_ENTRY_TYPE:
+    case FSCK_TAGS:
     case FSCK_PARENT:
     case FSCK_LINK_COUNT:
     case FSCK_NAMED_ORPHAN:
@@ -338,6 +349,7 @@ static void describe(const struct fsck_finding *finding, char how[96])
         [FSCK_DIR_SIZE] = {"set its size in bytes to", true},
         [FSCK_BLOCK_COUNT] = {"set the count to", true},
         [FSCK_ENTRY_TYPE] = {"set the type of the entry to", true},
+        [FSCK_TAGS] = {"make the tags anew", false},
         [FSCK_PARENT] = {"set its parent to", true},
         [FSCK_LINK_COUNT] = {"set its link count to", true},
         [FSCK_NAMED_ORPHAN] = {"keep it, with a link count of", true},
@@ -368,6 +380,8 @@ static int act(struct repair *repair, const struct fsck_finding *finding)
         return set_inode(repair, finding, offsetof(struct pm_inode, blocks), 8);
     case FSCK_ENTRY_TYPE:
         return set(repair, minl2r_at(repair->pool, finding->offset), &byte, 1);
+    case FSCK_TAGS:
+        return make_tags(repair, finding);
     case FSCK_PARENT:
         return set_inode(repair, finding, offsetof(struct pm_inode, parent), 8);
     case FSCK_LINK_COUNT:

@@ -308,7 +308,7 @@ int trie_plant(struct trie *trie, struct minl2r_tx *tx, const struct hashed *lis
         struct plot plot = planting->plots[--planting->waiting];
 
         rc = plant(planting, &plot, limit);
-        limit = trie->fs->block_size;
+        limit = dirent_room(trie->fs);
     }
     free(planting);
     return rc;
@@ -367,7 +367,7 @@ int trie_join(struct trie *trie, struct minl2r_tx *tx, uint64_t twin,
               const struct hashed *list, uint64_t count, struct inode_head *head)
 {
     const uint64_t *node = double_group(trie);
-    int rc = trie_plant(trie, tx, list, count, trie->fs->block_size, head);
+    int rc = trie_plant(trie, tx, list, count, dirent_room(trie->fs), head);
 
     if (rc == 0)
         rc = free_block(trie, tx, trie->slot, head);

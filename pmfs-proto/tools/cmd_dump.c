@@ -210,11 +210,12 @@ static void show_entry(cJSON *list, const struct pm_dirent *entry)
     cJSON_AddItemToArray(list, object);
 }
 
-static int show_entries(struct dump *dump, uint64_t ino, const void *block, cJSON *list)
+static int show_entries(struct dump *dump, uint64_t ino, const void *block,
+                        uint32_t first, cJSON *list)
 {
     const struct pm_dirent *entry;
 
-    for (uint32_t at = 0; at < dump->fs.block_size; at += entry->size) {
+    for (uint32_t at = first; at < dump->fs.block_size; at += entry->size) {
         entry = dirent_at(&dump->fs, block, at);
         if (!entry)
             return dirent_bad(&dump->fs, ino, block, at);
@@ -240,12 +241,17 @@ static int show_linear(struct dump *dump, uint64_t ino, const struct pm_inode *p
 
         rc = map_block(&map, i, &block);
         if (rc == 0 && block)
-            rc = show_entries(dump, ino, block, list);
+            rc = show_entries(dump, ino, block, 0, list);
     }
     return rc;
 }
 
 typedef int block_fn(struct dump *dump, uint64_t ino, const void *block, cJSON *list);
+
+static int show_hashed(struct dump *dump, uint64_t ino, const void *block, cJSON *list)
+{
+    return show_entries(dump, ino, block, dirent_tags(&dump->fs), list);
+}
 
 /* Of a directory, in the order of hashes; NULL: shows the blocks as extents. */
 static int for_each_block(struct dump *dump, uint64_t ino, const struct pm_inode *pm,
@@ -279,12 +285,12 @@ static int show_directory(struct dump *dump, uint64_t ino, const struct pm_inode
 {
     int rc;
 
-    if (pm->map.height > 0) {
+    if (!(pm->flags & PM_INODE_HASHED)) {
         rc = show_blocks(dump, ino, pm, blocks);
         return rc < 0 ? rc : show_linear(dump, ino, pm, entries);
     }
     rc = for_each_block(dump, ino, pm, NULL, blocks);
-    return rc < 0 ? rc : for_each_block(dump, ino, pm, show_entries, entries);
+    return rc < 0 ? rc : for_each_block(dump, ino, pm, show_hashed, entries);
 }
 
 /* ---- Commands ---------------------------------------------------------------- */

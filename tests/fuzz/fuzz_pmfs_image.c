@@ -112,11 +112,16 @@ static void make_old(struct pmfs *fs, uint64_t dir)
 
         fuzz_require(!(block & PM_DIR_NODE));
         slots[i] = 0;
-        if (block && block != last)
+        if (block && block != last) {
             slots[count++] = last = block;
+            /* Where tags were there is a free entry. */
+            dirent_set_free((struct pm_dirent *)(void *)(memory + block),
+                            dirent_tags(fs));
+        }
     }
     pm->map.root -= PM_DIR_NODE;
     pm->map.height = 1;
+    pm->flags = 0;
 }
 
 /* ---- Where things are ------------------------------------------------------------ */
@@ -124,7 +129,7 @@ static void make_old(struct pmfs *fs, uint64_t dir)
 static void add_entries(struct image *image, uint32_t kind, const struct pmfs *fs,
                         uint64_t block)
 {
-    uint64_t at = 0;
+    uint64_t at = dirent_tags(fs);
 
     while (at < fs->block_size) {
         const struct pm_dirent *entry =
@@ -152,9 +157,10 @@ static void add_map(struct image *image, uint32_t kind, const struct pmfs *fs,
     }
 }
 
-/* All of its nodes, and the entries. */
+/* All of its nodes, the entries, and their tags. */
 static void add_directory(struct image *image, uint32_t nodes, uint32_t entries,
-                          const struct pmfs *fs, const struct inode_place *place)
+                          uint32_t tags, const struct pmfs *fs,
+                          const struct inode_place *place)
 {
     struct trie trie;
     uint64_t hash = 0;
@@ -167,8 +173,10 @@ static void add_directory(struct image *image, uint32_t nodes, uint32_t entries,
                                  minl2r_offset(fs->pool, trie.way[level].node));
         }
         trie_widen(&trie);
-        if (trie.slot)
+        if (trie.slot) {
             add_entries(image, entries, fs, trie.slot);
+            image_add_object(image, tags, trie.slot);
+        }
         hash = trie_last(&trie) + 1;
     } while (hash != 0);
 }
@@ -194,6 +202,7 @@ static void learn(struct image *image, struct pmfs *fs)
     uint32_t entries = image_add_kind(image, 32);
     uint32_t nodes = image_add_kind(image, fs->block_size);
     uint32_t attributes = image_add_kind(image, 64);
+    uint32_t tags = image_add_kind(image, dirent_tags(fs));
     struct inode_place place;
 
     image_add_object(image, super, minl2r_offset(fs->pool, fs->pm));
@@ -204,8 +213,8 @@ static void learn(struct image *image, struct pmfs *fs)
             continue;
         image_add_object(image, states, state & ~(uint64_t)7);
         image_add_object(image, inodes, minl2r_offset(fs->pool, place.pm));
-        if (S_ISDIR(place.pm->mode) && place.pm->map.height == 0)
-            add_directory(image, nodes, entries, fs, &place);
+        if (place.pm->flags & PM_INODE_HASHED)
+            add_directory(image, nodes, entries, tags, fs, &place);
         else
             add_map(image, nodes, fs, &place.pm->map);
         add_map(image, nodes, fs, &place.pm->xattrs);

@@ -3,6 +3,7 @@
 #ifndef PMFS_DAMAGE_H
 #define PMFS_DAMAGE_H
 
+#include "pmfs-proto/core/dirent.h"
 #include "pmfs-proto/core/inode.h"
 #include "tests/pmfs/pmfs_fixture.h"
 
@@ -69,6 +70,15 @@ static inline struct inode_place place_of(struct fixture *f, uint64_t ino,
     *inode_offset = minl2r_offset(f->fs->pool, place.pm);
     *state_offset = minl2r_offset(f->fs->pool, place.state);
     return place;
+}
+
+/* Where the first entry of a directory of one block lies in the pool. */
+static inline uint64_t first_entry_of(struct fixture *f, uint64_t dir)
+{
+    uint64_t inode_offset, state_offset;
+
+    return place_of(f, dir, &inode_offset, &state_offset).pm->map.root +
+           dirent_tags(f->fs);
 }
 
 #define FIELD(name) offsetof(struct pm_inode, name)

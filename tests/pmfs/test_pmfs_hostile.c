@@ -240,16 +240,12 @@ static void directory_that_contains_its_ancestor_is_found(void **state)
 {
     struct fixture *f = *state;
     uint64_t dir_offset, state_offset, sub, dir, entry_offset;
-    const struct pm_dirent *entry;
 
     make_tree(f);
     dir = find(f, ROOT, "dir");
     sub = find(f, dir, "sub");
-    const struct pm_inode *pm = place_of(f, sub, &dir_offset, &state_offset).pm;
-    entry = fs_block(f->fs, pm->map.root);
-    entry_offset = minl2r_offset(f->fs->pool, entry);
-    pm = place_of(f, ROOT, &dir_offset, &state_offset).pm;
-    uint64_t root_entry_offset = pm->map.root;
+    entry_offset = first_entry_of(f, sub);
+    uint64_t root_entry_offset = first_entry_of(f, ROOT);
     place_of(f, dir, &dir_offset, &state_offset);
     fixture_unmount(f);
     /* `dir` is in `sub`, and says so itself: a circle, cut off from the root. */
@@ -262,33 +258,31 @@ static void directory_that_contains_its_ancestor_is_found(void **state)
 static void entry_of_no_size_is_found(void **state)
 {
     struct fixture *f = *state;
-    uint64_t inode_offset, state_offset, sub;
     uint32_t zero = 0;
 
     make_tree(f);
-    sub = find(f, find(f, ROOT, "dir"), "sub");
-    uint64_t block = place_of(f, sub, &inode_offset, &state_offset).pm->map.root;
+    uint64_t entry = first_entry_of(f, find(f, find(f, ROOT, "dir"), "sub"));
     fixture_unmount(f);
-    poke(f, block + offsetof(struct pm_dirent, size), &zero, sizeof(zero));
-    assert_found(f, "the entry at byte 0 is impossible");
+    poke(f, entry + offsetof(struct pm_dirent, size), &zero, sizeof(zero));
+    assert_found(f, "the entry at byte 256 is impossible");
 }
 
 static void name_with_a_slash_is_found_and_never_listed(void **state)
 {
     struct fixture *f = *state;
-    uint64_t inode_offset, state_offset, sub;
+    uint64_t sub;
 
     make_tree(f);
     sub = find(f, find(f, ROOT, "dir"), "sub");
-    uint64_t block = place_of(f, sub, &inode_offset, &state_offset).pm->map.root;
+    uint64_t entry = first_entry_of(f, sub);
     fixture_unmount(f);
-    poke(f, block + offsetof(struct pm_dirent, name), "../ab", 5);
+    poke(f, entry + offsetof(struct pm_dirent, name), "../ab", 5);
     fixture_mount(f);
     static struct visit visit;
     assert_error(pmfs_readdir(f->fs, sub, 0, 0, visit_remember, &visit), EUCLEAN);
     assert_int_equal(visit.count, 0);
     fixture_unmount(f);
-    assert_found(f, "the name at byte 0 is impossible");
+    assert_found(f, "the name at byte 256 is impossible");
 }
 
 /* The slots of the node of a large directory; leaves it unmounted. */
@@ -384,10 +378,11 @@ static void block_without_names_is_found(void **state)
 {
     struct fixture *f = *state;
     uint64_t slots[BLOCK / 8];
-    const struct pm_dirent unused = {.size = BLOCK};
+    const uint32_t tags = BLOCK / PM_DIRENT_UNIT;
+    const struct pm_dirent unused = {.size = BLOCK - tags};
 
     read_slots(f, slots);
-    poke(f, slots[0], &unused, sizeof(unused));
+    poke(f, slots[0] + tags, &unused, sizeof(unused));
     assert_found(f, "has no names");
 }
 

@@ -169,29 +169,42 @@ static void a_wrong_parent_is_set_right(void **state)
 static void a_wrong_type_of_an_entry_is_set_right(void **state)
 {
     struct fixture *f = *state;
-    uint64_t inode_offset, state_offset;
     uint8_t fifo = S_IFIFO >> 12;
 
     make_tree(f);
-    uint64_t block = place_of(f, ROOT, &inode_offset, &state_offset).pm->map.root;
+    uint64_t entry = first_entry_of(f, ROOT);
     fixture_unmount(f);
-    poke(f, block + offsetof(struct pm_dirent, type), &fifo, 1);
+    poke(f, entry + offsetof(struct pm_dirent, type), &fifo, 1);
     assert_repaired(f, "set the type of the entry to");
 }
 
-/* An inode whose entry is gone. */
+/* An inode whose entry is gone, and its tag. */
 static void lose(struct fixture *f, const char *name)
 {
     struct pmfs_attr attr = attr_of(f, find(f, ROOT, name));
-    uint64_t inode_offset, state_offset;
-    const struct pm_dirent *entry =
-        fs_block(f->fs, place_of(f, ROOT, &inode_offset, &state_offset).pm->map.root);
+    uint64_t entry = first_entry_of(f, ROOT);
+    uint64_t block = entry - dirent_tags(f->fs);
+    const struct pm_dirent *pm = minl2r_at(f->fs->pool, entry);
 
-    while (entry->ino != attr.ino)
-        entry = (const void *)((const uint8_t *)entry + entry->size);
-    uint64_t offset = minl2r_offset(f->fs->pool, &entry->ino);
+    for (; pm->ino != attr.ino; pm = minl2r_at(f->fs->pool, entry))
+        entry += pm->size;
     fixture_unmount(f);
-    poke(f, offset, &(uint64_t){0}, sizeof(uint64_t));
+    poke(f, entry, &(uint64_t){0}, sizeof(uint64_t));
+    poke(f, block + (entry - block) / PM_DIRENT_UNIT, &(uint8_t){0}, 1);
+}
+
+/* Of an entry that is there, and of one that is not. */
+static void wrong_tags_are_made_anew(void **state)
+{
+    struct fixture *f = *state;
+    const uint8_t wrong[2] = {0, 7};
+
+    make_tree(f);
+    uint64_t entry = first_entry_of(f, ROOT);
+    uint64_t block = entry - dirent_tags(f->fs);
+    fixture_unmount(f);
+    poke(f, block + (entry - block) / PM_DIRENT_UNIT, wrong, sizeof(wrong));
+    assert_repaired(f, "make the tags anew");
 }
 
 static void a_file_without_a_name_gets_one_in_lost_and_found(void **state)
@@ -383,14 +396,12 @@ static void blocks_are_not_freed_while_a_block_map_is_damaged(void **state)
 static void names_are_not_given_while_a_directory_is_damaged(void **state)
 {
     struct fixture *f = *state;
-    uint64_t inode_offset, state_offset;
     const uint32_t zero = 0;
 
     make_tree(f);
-    uint64_t sub = find(f, find(f, ROOT, "dir"), "sub");
-    uint64_t block = place_of(f, sub, &inode_offset, &state_offset).pm->map.root;
+    uint64_t entry = first_entry_of(f, find(f, find(f, ROOT, "dir"), "sub"));
     fixture_unmount(f);
-    poke(f, block + offsetof(struct pm_dirent, size), &zero, sizeof(zero));
+    poke(f, entry + offsetof(struct pm_dirent, size), &zero, sizeof(zero));
     assert_left(f, "as long as other damage hides");
     fixture_mount(f);
     assert_error(pmfs_lookup(f->fs, ROOT, "lost+found", &f->attr), ENOENT);
@@ -404,7 +415,7 @@ static void a_circle_of_directories_is_left(void **state)
     make_tree(f);
     uint64_t dir = find(f, ROOT, "dir");
     uint64_t sub = find(f, dir, "sub");
-    uint64_t entry = place_of(f, sub, &dir_offset, &state_offset).pm->map.root;
+    uint64_t entry = first_entry_of(f, sub);
     place_of(f, dir, &dir_offset, &state_offset);
     lose(f, "dir");
     poke(f, entry, &dir, sizeof(dir));
@@ -415,12 +426,10 @@ static void a_circle_of_directories_is_left(void **state)
 static void a_name_of_the_root_in_the_tree_is_left(void **state)
 {
     struct fixture *f = *state;
-    uint64_t inode_offset, state_offset;
     const uint64_t root = ROOT;
 
     make_tree(f);
-    uint64_t sub = find(f, find(f, ROOT, "dir"), "sub");
-    uint64_t entry = place_of(f, sub, &inode_offset, &state_offset).pm->map.root;
+    uint64_t entry = first_entry_of(f, find(f, find(f, ROOT, "dir"), "sub"));
     fixture_unmount(f);
     poke(f, entry, &root, sizeof(root));
     assert_left(f, UNSAFE);
@@ -465,6 +474,7 @@ int main(void)
         TEST_DAMAGED(a_directory_that_is_too_short_gets_its_names_back),
         TEST_DAMAGED(a_wrong_parent_is_set_right),
         TEST_DAMAGED(a_wrong_type_of_an_entry_is_set_right),
+        TEST_DAMAGED(wrong_tags_are_made_anew),
         TEST_DAMAGED(a_file_without_a_name_gets_one_in_lost_and_found),
         TEST_DAMAGED(a_directory_without_a_name_keeps_what_is_in_it),
         TEST_DAMAGED(a_name_in_lost_and_found_that_is_taken_is_not_taken_away),
