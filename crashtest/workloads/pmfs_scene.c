@@ -450,13 +450,16 @@ static int format(struct scene *scene, const struct scene_image *image, void *me
     return rc;
 }
 
+/* What a medium held before: bytes that are relied on without having been stored show. */
+#define USED_MEDIUM 0xa5
+
 int scene_make(const struct scene_image *image, void *memory)
 {
     struct scene scene = {.serial = 1};
     int rc;
 
     scene_begin_world();
-    memset(memory, 0, SCENE_SIZE);
+    memset(memory, USED_MEDIUM, SCENE_SIZE);
     rc = format(&scene, image, memory);
     if (rc == 0)
         rc = scene_mount(&scene, memory);
