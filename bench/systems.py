@@ -34,12 +34,12 @@ def die_with_parent():
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def run(command, **options):
+def run(arguments, **options):
     """Runs a command that must succeed; what it printed."""
-    result = subprocess.run(command, text=True, capture_output=True,
+    result = subprocess.run(arguments, text=True, capture_output=True,
                             preexec_fn=die_with_parent, **options)
     if result.returncode != 0:
-        raise command.Failure(f"{' '.join(command)}: exit status {result.returncode}\n"
+        raise command.Failure(f"{' '.join(arguments)}: exit status {result.returncode}\n"
                       f"{result.stdout}{result.stderr}")
     return result.stdout
 

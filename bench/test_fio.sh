@@ -12,6 +12,19 @@ fail() {
 directory=$(mktemp -d /dev/shm/minl2r-test-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 
+# What a command that fails has said is said, not where it was called.
+PYTHONPATH=$(dirname "$(readlink -f "$program")")/.. python3 - <<'EOF'
+import command
+import systems
+
+try:
+    systems.run(["ls", "/missing"])
+except command.Failure as failure:
+    assert "ls /missing: exit status" in str(failure), failure
+else:
+    raise AssertionError("nothing failed")
+EOF
+
 for arguments in "--jobs nonsense" "--systems nonsense"; do
     status=0
     # shellcheck disable=SC2086
