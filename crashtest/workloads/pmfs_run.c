@@ -2,6 +2,7 @@
 #include "crashtest/workloads/pmfs_run.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,8 @@ static struct {
     const char *operations[4]; /* by number, as the trace has them; ends with NULL */
     bool has_failed;           /* without any crash: */
     char failure[400];
-    bool is_impossible; /* no room for what has to be there before, or no such pause */
+    bool is_impossible; /* no room for what has to be there before, no such pause, or
+                             a lock is held there */
     struct pmfs_script script;
     struct door_fault fault; /* of what is crashed */
     uint8_t **images;        /* [scene_image_count]; NULL: not made yet */
@@ -58,7 +60,8 @@ static struct {
     struct scene live, recovered;
     struct tree before, done, found; /* before and after the last operation */
     uint32_t pauses;                 /* that the last operation has come to */
-    bool inside_ran;
+    bool inside_runs, inside_ran;
+    bool inside_would_wait; /* for a lock that the outer one holds */
     int inside_result;
     uint64_t outcome; /* of the run's state that recovery is crashed of */
 } bench;
@@ -321,6 +324,28 @@ static void mark(enum trace_kind kind, uint64_t operation)
     trace_add(bench.trace, kind)->at = operation;
 }
 
+/* A thread that has such a lock for writing is told so, where another would wait. */
+static int note_wait(int result)
+{
+    bench.inside_would_wait |= bench.inside_runs && result == EDEADLK;
+    return result;
+}
+
+int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
+int __real_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
+int __real_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
+
+int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *lock)
+{
+    return note_wait(__real_pthread_rwlock_rdlock(lock));
+}
+
+int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *lock)
+{
+    return note_wait(__real_pthread_rwlock_wrlock(lock));
+}
+
 static void run_inside(void *arg)
 {
     const struct op *inside = bench.script.inside;
@@ -332,7 +357,9 @@ static void run_inside(void *arg)
     bench.inside_ran = true;
     outer = record_as_thread(INSIDE_THREAD);
     mark(TRACE_BEGIN, 1);
+    bench.inside_runs = true;
     bench.inside_result = inside->run(&bench.live, inside);
+    bench.inside_runs = false;
     mark(TRACE_END, 1);
     record_as_thread(outer);
     mark(TRACE_BEGIN, 2);
@@ -363,7 +390,7 @@ static int record_last(int *rc)
     memcpy(bench.shadow, bench.memory, SCENE_SIZE);
     trace_clear(bench.trace);
     bench.pauses = 0;
-    bench.inside_ran = false;
+    bench.inside_runs = bench.inside_ran = bench.inside_would_wait = false;
     record_pm("", -1, bench.memory, SCENE_SIZE, bench.shadow);
     recorder.locks_are_weak = true;
     record_as_thread(OUTER_THREAD);
@@ -423,6 +450,8 @@ static void run_script(void)
     cover_run(bench.trace);
     begin_memo();
     if (script->inside && !bench.inside_ran && !bench.has_failed)
+        bench.is_impossible = true;
+    if (bench.inside_would_wait)
         bench.is_impossible = true;
 }
 
