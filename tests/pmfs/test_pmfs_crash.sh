@@ -37,7 +37,7 @@ explore_exactly --setting ace --length 1 --nested 4
 explore_exactly --setting ace --length 1 --no-kill --nested 0 --strategy both
 explore_exactly --setting extra --no-kill --nested 0
 explore --setting extra --operation write-long --no-kill --nested 0
-explore_exactly --setting lanes --no-kill --nested 0 --operation creat-foo \
+explore --setting lanes --no-kill --nested 0 --operation creat-foo \
     --operation creat-A/bar --operation unlink-foo --operation rename-foo-A/foo --operation extend-foo \
     --operation overwrite-block-A/bar --operation chmod-foo --operation clear-A/bar
 # Repairs that are cut off, and begin once more; and of a killed one the bits that it has set.
