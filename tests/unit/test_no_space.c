@@ -174,19 +174,26 @@ static void free_each(struct bed *bed, uint64_t blocks, const uint64_t *offsets,
     }
 }
 
+/* All of it, one block at a time, takes `room` blocks. */
+static void fill_and_empty(struct bed *bed, uint64_t room)
+{
+    uint64_t offsets[OFFSETS_MAX];
+
+    assert_int_equal(fill(bed, 1, offsets), room);
+    compare_filled(bed, 1, offsets, room);
+    bed->subject.blocks_free -= room;
+    subject_find(&bed->subject, &bed->mp.pool);
+    free_each(bed, 1, offsets, room);
+    bed->subject.blocks_free = bed->at_first.blocks_free;
+}
+
 static void pool_filled_emptied_and_filled_again_takes_as_much(void **state)
 {
     struct bed *bed = *state;
-    uint64_t offsets[OFFSETS_MAX];
     uint64_t room = free_blocks(&bed->mp.pool) - 2; /* spare */
 
     for (int round = 0; round < 3; round++) {
-        assert_int_equal(fill(bed, 1, offsets), room);
-        compare_filled(bed, 1, offsets, room);
-        bed->subject.blocks_free -= room;
-        subject_find(&bed->subject, &bed->mp.pool);
-        free_each(bed, 1, offsets, room);
-        bed->subject.blocks_free = bed->at_first.blocks_free;
+        fill_and_empty(bed, room);
     }
     compare_after_reopen(bed);
 }
@@ -263,16 +270,10 @@ static void overwrite_as_threads(struct bed *bed, uint32_t threads)
 static void pool_is_filled_whoever_freed_its_blocks(void **state)
 {
     struct bed *bed = *state;
-    uint64_t offsets[OFFSETS_MAX];
     uint64_t room = free_blocks(&bed->mp.pool) - 2; /* spare */
 
     overwrite_as_threads(bed, 4);
-    assert_int_equal(fill(bed, 1, offsets), room);
-    compare_filled(bed, 1, offsets, room);
-    bed->subject.blocks_free -= room;
-    subject_find(&bed->subject, &bed->mp.pool);
-    free_each(bed, 1, offsets, room);
-    bed->subject.blocks_free = bed->at_first.blocks_free;
+    fill_and_empty(bed, room);
     compare_after_reopen(bed);
 }
 
