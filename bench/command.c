@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/harness.h"
 #include "bench/scratch.h"
@@ -102,15 +103,23 @@ static void print_help(const struct bench_command *command)
     puts("\nExit status: 0, 1 if it could not run, 2 for a wrong usage.");
 }
 
-/* What getopt_long() has not said: `option` is what it answered with last. */
-static int refuse(const struct bench_command *command, char **argv, int option)
+static int refuse(const struct bench_command *command)
 {
-    if (option == -1)
-        fprintf(stderr, "%s: one argument too many: %s\n", command->name, argv[optind]);
-    else if (option != '?')
-        fprintf(stderr, "%s: not understood: %s\n", command->name, optarg);
     fprintf(stderr, "Try: %s --help\n", command->name);
     return EXIT_USAGE;
+}
+
+static int refuse_value(const struct bench_command *command, const char *option)
+{
+    fprintf(stderr, "%s: --%s: not understood: %s\n", command->name, option,
+            *optarg ? optarg : "nothing");
+    return refuse(command);
+}
+
+static int refuse_argument(const struct bench_command *command, const char *argument)
+{
+    fprintf(stderr, "%s: one argument too many: %s\n", command->name, argument);
+    return refuse(command);
 }
 
 /* ---- Parsing --------------------------------------------------------------------- */
@@ -131,6 +140,12 @@ static int parse_rounds(struct bench_options *options, const char *text)
     return rc;
 }
 
+static int parse_path(const char *text, const char **path)
+{
+    *path = text;
+    return *text ? 0 : -EINVAL;
+}
+
 static int parse_option(struct request *request, int option)
 {
     switch (option) {
@@ -140,19 +155,14 @@ static int parse_option(struct request *request, int option)
     case 'n':
         return parse_rounds(request->options, optarg);
     case 'd':
-        request->options->directory = optarg;
-        return 0;
+        return parse_path(optarg, &request->options->directory);
     case 'j':
-        request->options->json_path = optarg;
-        return 0;
+        return parse_path(optarg, &request->options->json_path);
     case 'r':
-        request->render_path = optarg;
-        return 0;
+        return parse_path(optarg, &request->render_path);
     case 'h':
         request->wants_help = true;
         return 0;
-    case '?':
-        return -EINVAL;
     default:
         return request->command->options[option - FIRST_OWN].set(request->options,
                                                                  optarg);
@@ -164,14 +174,18 @@ static int parse(struct request *request, int argc, char **argv)
 {
     const struct bench_command *command = request->command;
     struct option list[OPTIONS_MAX];
-    int option, rc = 0;
+    int option, index = 0;
 
     list_options(command, list);
-    while (rc == 0 && !request->wants_help &&
-           (option = getopt_long(argc, argv, "", list, NULL)) != -1)
-        rc = parse_option(request, option);
-    if (rc < 0 || (!request->wants_help && optind != argc))
-        return refuse(command, argv, rc < 0 ? option : -1);
+    while (!request->wants_help &&
+           (option = getopt_long(argc, argv, "", list, &index)) != -1) {
+        if (option == '?') /* said by getopt_long() */
+            return refuse(command);
+        if (parse_option(request, option) < 0)
+            return refuse_value(command, list[index].name);
+    }
+    if (!request->wants_help && optind != argc)
+        return refuse_argument(command, argv[optind]);
     if (request->options->rounds == 0)
         request->options->rounds =
             request->options->is_quick ? command->quick_rounds : command->rounds;
@@ -239,7 +253,8 @@ static int render(const struct bench_command *command, const char *path)
     return rc < 0 ? fail(command, path, rc) : EXIT_SUCCESS;
 }
 
-/* Opened before anything is measured; it appears only when it is complete. */
+/* Opened before anything is measured; it appears only when it is complete, and replaces
+ * a file, but no directory or device. */
 struct json_file {
     const char *path; /* NULL: none */
     char *partial_path;
@@ -248,9 +263,13 @@ struct json_file {
 
 static int json_open(struct json_file *json, const char *path)
 {
+    struct stat there;
+
     *json = (struct json_file){.path = path};
     if (!path)
         return 0;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return S_ISDIR(there.st_mode) ? -EISDIR : -ENOTSUP;
     if (asprintf(&json->partial_path, "%s.partial", path) < 0)
         return -ENOMEM;
     scratch_adopt(json->partial_path);

@@ -4,6 +4,7 @@ measure, print and store, or to print what is stored. Results are a list of dict
 
 import argparse
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -22,6 +23,13 @@ def _round_count(text):
     return int(text)
 
 
+def path(text):
+    """For argparse: the name of a file or directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("nothing is named")
+    return text
+
+
 def some_of(known):
     """For argparse: a type of comma-separated names."""
     def parse(text):
@@ -38,11 +46,11 @@ def make_parser(program, text, quick, rounds, room, epilog=None):
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--rounds", type=_round_count, metavar="N",
                         help=f"rounds (default {rounds[0]}, with --quick {rounds[1]})")
-    parser.add_argument("--dir", default="/dev/shm",
+    parser.add_argument("--dir", type=path, default="/dev/shm",
                         help="where files are made: tmpfs or DAX (default /dev/shm); "
                              f"needs {room}")
-    parser.add_argument("--json", metavar="FILE", help="also write the results there")
-    parser.add_argument("--render", metavar="FILE",
+    parser.add_argument("--json", type=path, metavar="FILE", help="also write the results there")
+    parser.add_argument("--render", type=path, metavar="FILE",
                         help="measure nothing: print such results as Markdown")
     parser.set_defaults(rounds_default=rounds)
     return parser
@@ -80,8 +88,11 @@ def read_json(path):
 
 @contextlib.contextmanager
 def _results_file(path):
-    """What writes rows there, one a line. The file appears only when it is complete; that it
-    can be made is seen at once."""
+    """What writes rows there, one a line. The file appears only when it is complete, and
+    replaces a file, but no directory or device; that it can be made is seen at once."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        number = errno.EISDIR if os.path.isdir(path) else errno.ENOTSUP
+        raise OSError(number, os.strerror(number), path)
     partial = path + ".partial"
     with open(partial, "w") as file:
         try:

@@ -184,7 +184,8 @@ def make_parser(program, text, quick, rounds):
         "Loop devices need root; without it ext4 and xfs are left out. " + LOOP_NOTE)
     parser.add_argument("--systems", type=command.some_of(NAMES), default=NAMES,
                         help="comma-separated: " + ", ".join(NAMES))
-    parser.add_argument("--bin", default=os.path.dirname(os.path.abspath(sys.argv[0])),
+    parser.add_argument("--bin", type=command.path,
+                        default=os.path.dirname(os.path.abspath(sys.argv[0])),
                         help="where the programs of pmfs are (default: beside this one)")
     return parser
 

@@ -18,6 +18,7 @@ expect() { # STATUS ARGUMENT ...
 directory=$(mktemp -d /dev/shm/minl2r-test-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 mkdir "$directory/dir"
+mkfifo "$directory/pipe"
 echo nonsense >"$directory/nonsense"
 
 for program; do
@@ -31,6 +32,11 @@ for program; do
         grep -qe "$wrong" "$directory/error" || fail "$wrong: $(cat "$directory/error")"
         [ ! -s "$directory/out" ] || fail "$wrong: printed $(cat "$directory/out")"
     done
+    for option in --dir --json --render; do
+        expect 2 "$option" ""
+        grep -qe "$option: n" "$directory/error" || fail "$option '': $(cat "$directory/error")"
+        [ ! -s "$directory/out" ] || fail "$option '': printed $(cat "$directory/out")"
+    done
     if "$program" --help | grep -q -e --rounds; then
         for rounds in 0 1x 1000000; do
             expect 2 --rounds "$rounds"
@@ -40,9 +46,12 @@ for program; do
         expect 1 --render "$directory/$file"
         grep -q "^$name: $directory/$file: " "$directory/error" || fail "$(cat "$directory/error")"
     done
-    # Said before anything is measured.
-    expect 1 --dir "$directory/dir" --json "$directory/missing/file"
-    grep -q "^$name: .*$directory/missing/file" "$directory/error" ||
-        fail "$(cat "$directory/error")"
-    [ -z "$(ls "$directory/dir")" ] || fail "left files: $(ls "$directory/dir")"
+    # Said before anything is measured, and nothing is replaced.
+    for file in "$directory/missing/file" "$directory/dir" "$directory/pipe"; do
+        expect 1 --dir "$directory/dir" --json "$file"
+        grep -q "^$name: $file: " "$directory/error" || fail "$(cat "$directory/error")"
+        [ ! -s "$directory/out" ] || fail "--json $file: printed $(cat "$directory/out")"
+        [ -z "$(ls "$directory/dir")" ] || fail "left files: $(ls "$directory/dir")"
+    done
+    [ -p "$directory/pipe" ] || fail "replaced a pipe"
 done

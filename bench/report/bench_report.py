@@ -9,8 +9,9 @@ import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 DOCS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs")
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
+import command  # noqa: E402
 import document as documents  # noqa: E402
 import sections  # noqa: E402
 from stored import Stored  # noqa: E402
@@ -36,8 +37,8 @@ def make(results, out):
     import plots  # needs matplotlib, which checking does not
 
     document = make_document(results)
-    svgs = {figure.name: plots.to_svg(figure) for figure in document.figures()}
     os.makedirs(out, exist_ok=True)
+    svgs = {figure.name: plots.to_svg(figure) for figure in document.figures()}
     for name in os.listdir(out):
         if name.endswith(".svg") and name.removesuffix(".svg") not in svgs:
             os.remove(os.path.join(out, name))
@@ -81,9 +82,11 @@ def run(options):
 
 def main():
     parser = argparse.ArgumentParser(prog="bench-report", description=__doc__)
-    parser.add_argument("--results", default=os.path.join(DOCS, "bench"), metavar="DIR",
+    parser.add_argument("--results", type=command.path, default=os.path.join(DOCS, "bench"),
+                        metavar="DIR",
                         help="where the stored results are (default docs/bench)")
-    parser.add_argument("--out", default=os.path.join(DOCS, "report"), metavar="DIR",
+    parser.add_argument("--out", type=command.path, default=os.path.join(DOCS, "report"),
+                        metavar="DIR",
                         help="where the report goes (default docs/report)")
     parser.add_argument("--check", action="store_true",
                         help="change nothing; fail if the report is not of these results")

@@ -45,6 +45,15 @@ class Ratios(unittest.TestCase):
 
 
 class Usage(unittest.TestCase):
+    def test_a_path_that_is_empty_is_refused(self):
+        for option in "--results", "--out":
+            said = io.StringIO()
+            with unittest.mock.patch("sys.argv", ["bench-report", option, ""]), \
+                    contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as ended:
+                bench_report.main()
+            self.assertEqual(ended.exception.code, 2)
+            self.assertIn(option, said.getvalue())
+
     def test_results_that_are_not_there_are_said(self):
         said = io.StringIO()
         with tempfile.TemporaryDirectory() as directory, \
