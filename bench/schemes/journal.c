@@ -2,7 +2,8 @@
 /*
  * journal.c - block journaling as JBD2 does it. Every block that changes is written
  * whole to the journal, then committed, then stored at home through the cache; homes
- * are flushed when the journal is full, before it is used again.
+ * are flushed when the journal is full, before it is used again: each once, as JBD2
+ * writes a buffer back once however many transactions of the journal have it.
  *
  *   journal  data and metadata (as ext4 data=journal)
  *   ordered  metadata only; data is stored in place before (as data=ordered), and torn
@@ -19,8 +20,9 @@
 
 struct journal {
     struct redo redo;
-    uint64_t *homes; /* of the images in the log */
+    uint64_t *homes; /* of the images in the log, each once */
     uint64_t home_count;
+    bool *is_home;  /* of each block of the file's part */
     uint64_t block; /* the node or inode in buffers[0], as it will be; 0: none */
 };
 
@@ -36,13 +38,30 @@ static bool journals_data(const struct file *file)
 
 /* ---- Transactions ---------------------------------------------------------------- */
 
+static bool *is_home(const struct file *file, uint64_t block)
+{
+    return &journal_of(file)
+                ->is_home[(block - file->first_block) >> tree_of(file)->block_shift];
+}
+
+static void add_home(struct file *file, uint64_t block)
+{
+    struct journal *journal = journal_of(file);
+
+    if (!*is_home(file, block))
+        journal->homes[journal->home_count++] = block;
+    *is_home(file, block) = true;
+}
+
 static int checkpoint(struct file *file)
 {
     struct journal *journal = journal_of(file);
 
-    for (uint64_t i = 0; i < journal->home_count; i++)
+    for (uint64_t i = 0; i < journal->home_count; i++) {
         pm_flush(&file->phase, tree_at(file, journal->homes[i]),
                  tree_of(file)->block_size);
+        *is_home(file, journal->homes[i]) = false;
+    }
     journal->home_count = 0;
     file->counts.checkpoints++;
     return redo_reset(&journal->redo, file);
@@ -70,7 +89,7 @@ static void put_image(struct file *file, uint64_t home, uint64_t old,
     struct journal *journal = journal_of(file);
 
     redo_image(&journal->redo, file, home, old, piece);
-    journal->homes[journal->home_count++] = home;
+    add_home(file, home);
 }
 
 /* The image of the node or inode that words have changed. */
@@ -258,6 +277,7 @@ static void stop(struct file *file)
         return;
     redo_finish(&journal->redo);
     free(journal->homes);
+    free(journal->is_home);
     free(journal);
     file->scheme = NULL;
 }
@@ -271,7 +291,8 @@ static int start(struct file *file)
     if (!journal)
         return -ENOMEM;
     journal->homes = calloc(images + 1, sizeof(*journal->homes));
-    if (!journal->homes)
+    journal->is_home = calloc(file->blocks.capacity, sizeof(*journal->is_home));
+    if (!journal->homes || !journal->is_home)
         return -ENOMEM;
     int rc = redo_init(&journal->redo, file, true);
 
