@@ -227,6 +227,27 @@ static int write_tail(const struct file *file, struct minl2r_tx *tx, uint64_t of
     return minl2r_tx_write_fresh(tx, tail + (offset - end), piece->src, piece->size);
 }
 
+/* Will the library swap a block of which so much is written? By the pool's threshold. */
+static bool is_swapped(const struct file *file, uint64_t size)
+{
+    if (file->volume->scheme != &scheme_minl2r)
+        return file->volume->scheme == &scheme_minl2r_ptr;
+    return size * 2 >= block_size_of(file);
+}
+
+/* By the slot if the block may be swapped, or is not there; else as plain bytes. */
+static int write_piece(const struct path *path, const uint64_t *slot,
+                       const struct piece *piece)
+{
+    const uint8_t *block = *slot && !is_swapped(path->file, piece->size)
+                               ? minl2r_at(pool_of(path->file), *slot)
+                               : NULL;
+
+    return block ? minl2r_tx_write(path->tx, block + piece->at, piece->src, piece->size)
+                 : minl2r_tx_write_block(path->tx, slot, piece->at, piece->src,
+                                         piece->size);
+}
+
 static int write_blocks(struct path *path, uint64_t offset, const uint8_t *src,
                         uint64_t size)
 {
@@ -238,7 +259,7 @@ static int write_blocks(struct path *path, uint64_t offset, const uint8_t *src,
 
         rc = find_slot(path, piece.index, &slot);
         if (rc == 0)
-            rc = minl2r_tx_write_block(path->tx, slot, piece.at, src, piece.size);
+            rc = write_piece(path, slot, &piece);
         offset += piece.size;
         src += piece.size;
         size -= piece.size;
