@@ -94,7 +94,7 @@ def show_number(value, _=None):
 def log_ticks(is_bytes, low, high):
     """Powers of 4 or of 10; also 2 and 5 of these where that is few."""
     base = 4 if is_bytes else 10
-    steps = [1] if is_bytes or high / low > 30 else [1, 2, 5]
+    steps = [1] if is_bytes or high / low > 60 else [1, 2, 5]
     ticks = [base ** power * step for power in range(-3, 16) for step in steps]
     return [tick for tick in ticks if low / 1.5 <= tick <= high * 1.5]
 

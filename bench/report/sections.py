@@ -2,7 +2,9 @@
 """What the report says. Every figure in it is of a stored result; a section without any is
 left out, and the page says so."""
 from document import Code, Figure, Heading, Paragraph, Table
-from kernel import add_apps, add_fio, add_mount, fio_bars, fio_rows, mount_bars
+from kernel import (SYSTEMS, add_apps, add_fio, add_mount, add_preload, fio_bars, fio_rows,
+                    mount_bars)
+from reasons import BLOCK, Costs, why_behind
 from stored import by_column, only, ratios, values, where
 from text import MEDIA, bar_table, count_text, joined, number, size_text
 
@@ -10,7 +12,6 @@ SCHEMES = ["none", "minl2r", "minl2r-data", "minl2r-ptr", "bpfs-durable", "bpfs-
            "sjfs-eager", "sjfs-lazy", "journal", "ordered"]
 MAIN_SCHEMES = ["none", "minl2r", "bpfs-durable", "sp", "sjfs-eager", "sjfs-lazy", "journal",
                 "ordered"]
-BLOCK = 4096
 TABLE_SIZES = [64, 256, 1024, 1984, 2048, 4096, 16384, 65536, 262144, 1048576]
 
 
@@ -90,20 +91,81 @@ def add_runs(document, stored):
 
 # ---- In short ----------------------------------------------------------------------
 
+CHANGES = [  # what it is called, case of bench-tx, bytes, ranges, % of a block
+    ("an aligned word of 8 B", "store64", 8, 1, None),
+    ("8 B", "ranges", 8, 1, None),
+    ("1 KiB", "ranges", 1024, 1, None),
+    ("16 times 8 B", "ranges", 8, 16, None),
+    ("a block of 4 KiB, by its slot", "block", 4096, 1, 100),
+    ("8 B, `MINL2R_COMMIT_PROVE`", "prove", 8, 1, None),
+    ("16 times 8 B, `MINL2R_COMMIT_PROVE`", "prove", 8, 16, None),
+]
 
-def add_summary(document, stored):
-    """How many bars of each kind are met, with where to read on."""
-    rows = [[f"[{name}](#{anchor})", count_text(bars)] for name, anchor, bars in (
-        ("schemes for a file", "bars", list(bars_of(scheme_rows(stored)))),
-        ("the mount", "bars-of-the-mount", list(mount_bars(stored))),
-        ("fio, beside ext4", "bars-of-fio", list(fio_bars(stored))),
-        ("the crash explorer", "bars-of-the-explorer", list(crash_bars(stored))),
-    ) if any(bar["met"] is not None for bar in bars)]
+
+def change_rows(stored):
+    for name, case, size, ranges, percent in CHANGES:
+        ours, theirs = (only(stored.rows("tx"), case=case, size=size, ranges=ranges,
+                             changed_pct=percent, pattern="random", system=system)
+                        for system in ("minl2r", "libpmemobj"))
+        if ours and theirs:
+            times = [row["ns_median"] for row in (theirs, ours)]
+            yield [name, *map(number, times), number(times[0] / times[1], 1),
+                   number(theirs["fences"]), number(ours["fences"])]
+
+
+def add_short_tx(document, stored):
+    rows = list(change_rows(stored))
     if rows:
         document.add(
-            Heading("In short"),
-            Paragraph("What was to be reached was said before it was measured. Where a bar "
-                      "is missed, the table that it is in says what the difference is made of."),
+            Paragraph("**A program that would use libpmemobj.** A transaction of the same change, at random "
+                      "places of 64 MiB: median ns, and the fences that it waits at. "
+                      "[More](#transactions-beside-libpmemobj)."),
+            Table(["change", "libpmemobj", "minl2r", "times as fast", "its fences", "ours"], rows,
+                  "lrrrrr"))
+
+
+def add_short_files(document, stored):
+    found = [(system, fio_rows(stored, system)) for system in SYSTEMS if system != "tmpfs"]
+    rows = [[system, number(row["iops"]), number(row["lat_p50_ns"] / 1000, 1)]
+            for system, row in found if row]
+    if rows:
+        document.add(
+            Paragraph("**A program that writes files.** Random writes of 4 KiB, each durable when it "
+                      "returns, by fio: pmfs in the process and mounted, beside filesystems of the "
+                      "kernel on a loop device. [More](#fio-beside-filesystems-of-the-kernel)."),
+            Table(["filesystem", "writes a second", "median us"], rows, "lrr"))
+
+
+def add_short_schemes(document, stored):
+    rows = overwrites(scheme_rows(stored), "tmpfs")
+    if rows:
+        document.add(
+            Paragraph("**Somebody who would write a scheme for one file.** minl2r's throughput "
+                      "divided by that of hand-written ones, in aligned overwrites on DRAM: above 1 the "
+                      "library is faster. [More](#minl2r-beside-each-scheme), on slower media, too."),
+            ratio_table(rows, RIVALS))
+
+
+def add_summary(document, stored):
+    """What somebody who has to decide needs first; how many bars of each kind are met, with
+    where to read on."""
+    rows = [[f"[{name}]({address})", count_text(bars)] for name, address, bars in (
+        ("transactions", "../BENCHMARKS.md#transactions", stored.printed_bars("tx")),
+        ("schemes for a file", "#bars", list(bars_of(scheme_rows(stored)))),
+        ("pmfs in the process", "../BENCHMARKS.md#the-filesystem-in-process",
+         stored.printed_bars("pmfs")),
+        ("the mount", "#bars-of-the-mount", list(mount_bars(stored))),
+        ("fio, beside ext4", "#bars-of-fio", list(fio_bars(stored))),
+        ("the crash explorer", "#bars-of-the-explorer", list(crash_bars(stored))),
+    ) if any(bar["met"] is not None for bar in bars)]
+    document.add(Heading("In short"))
+    add_short_tx(document, stored)
+    add_short_files(document, stored)
+    add_short_schemes(document, stored)
+    if rows:
+        document.add(
+            Paragraph("**What was to be reached** was said before it was measured. Where a bar "
+                      "of this page is missed, the table that it is in says what the difference is made of."),
             Table(["what", "bars met"], rows, "lr"))
 
 
@@ -184,15 +246,18 @@ BARS = [  # workload, medium, from size, to size, beside, minl2r's throughput at
 ]
 
 
-BEHIND = """The differences are per call, minl2r's less the other's. Undo reads the bytes
-that it is about to change, from the medium if they are in no cache; redo (sjfs, journal) never looks
-at them. Two fences rather than three are paid for with a second copy of a small change in the log:
-cheap where waiting is dearer than lines, as on DRAM, but not on the model of Optane. Allocations
-are on PM and change with each swapped block, where the other schemes keep them in DRAM and walk the
-tree after a crash. And it is a library, which takes any ranges of any program in one transaction,
-checks them, and gathers them before it writes, where a scheme here is a loop with one caller: what is
-left between two with as many fences and lines is the instructions of that, and it weighs most
-where the medium is fastest."""
+BEHIND = """What a fence, a line or a read costs is what the [model of slower
+media](#the-model-of-slower-media) measured on each medium, DRAM included; a fence is one that waits for
+streamed lines, and takes longer for flushed ones. Undo reads the bytes that it is about to change, from
+the medium if they are in no cache, before it may log them; shadow paging reads what it copies while
+it streams; redo (sjfs, journal) never looks at them, and leaves the waiting for what it stores at home to a
+later fence. Two fences rather than three are paid for with a
+second copy of a small change in the log: cheap where waiting is dearer than lines, as on DRAM, but not
+on the model of Optane. Allocations are on PM and change with each swapped block, so that a pool opens
+without a walk; the other schemes keep them in DRAM and walk the tree after a crash. What is left is
+instructions: a library takes any ranges of any program and any thread in one transaction, checks
+them, gathers them and sums them up, where a scheme here is a loop with one caller. It weighs most where the
+medium is fastest."""
 
 
 def range_text(low, high):
@@ -212,27 +277,8 @@ def lines_of(row):
     return row["lines_flushed"] + row["lines_streamed"]
 
 
-def more(value, unit, decimals=0):
-    """A difference in words."""
-    shown = number(abs(value), decimals)
-    if shown.strip("0.") == "":
-        return f"as many {unit}"
-    return f"{shown} {'more' if value > 0 else 'fewer'} {unit}"
-
-
-def why_behind(mine, other):
-    """What the counts say of a difference in time."""
-    if "fences" not in mine:
-        return ""
-    parts = [f"{more(mine['ns_p50'] - other['ns_p50'], 'ns')} (p50)",
-             more(mine["fences"] - other["fences"], "fences", 1),
-             more(lines_of(mine) - lines_of(other), "lines")]
-    if mine["log_payload_bytes"] > 8 * -(-mine["record_size"] // BLOCK):  # not pointers alone
-        parts.append(f"{size_text(mine['log_payload_bytes'])} read to be saved")
-    return ", ".join(parts)
-
-
-def bars_of(rows):
+def bars_of(rows, delays=()):
+    """`delays`: rows of bench-delay, which tell what a difference costs."""
     for workload, medium, low, high, others, least in BARS:
         chosen = where(rows, workload=workload, medium=medium, threads=1)
         for other in others:
@@ -245,7 +291,7 @@ def bars_of(rows):
                 mine, theirs = (only(chosen, scheme=scheme, record_size=size)
                                 for scheme in ("minl2r", other))
                 bar.update(measured=f"{ratio:.2f} ({size_text(size)})", met=ratio >= least,
-                           why=why_behind(mine, theirs))
+                           why=why_behind(mine, theirs, Costs(delays, medium)))
             yield bar
 
 
@@ -269,7 +315,7 @@ def ratio_panel(rows, medium):
     return {"title": MEDIA.get(medium, medium), "series": series}
 
 
-def add_ratios(document, rows):
+def add_ratios(document, rows, delays):
     document.add(
         Heading("minl2r beside each scheme"),
         Paragraph("Throughput of minl2r divided by the other's, in aligned overwrites by one "
@@ -287,7 +333,7 @@ def add_ratios(document, rows):
         Heading("Bars", 3),
         Paragraph("Throughput that minl2r was to reach, and the size at which it is furthest "
                   "from it."),
-        bar_table(list(bars_of(rows))),
+        bar_table(list(bars_of(rows, delays))),
         Paragraph(joined(BEHIND)))
 
 
@@ -562,7 +608,7 @@ def add_throughputs(document, stored):
         return False
     add_schemes(document, rows)
     add_throughput(document, rows)
-    add_ratios(document, rows)
+    add_ratios(document, rows, stored.rows("delay"))
     return True
 
 
@@ -722,17 +768,17 @@ persistent memory, the waiting is not. The model adds what is known of slower me
 nothing of their buffers. Times are of one machine; counts are of any."""
 
 
-SECTIONS = [("fs", add_throughputs), ("log", add_log), ("fs", add_causes),
-            ("threshold", add_threshold), ("delay", add_delay), ("tx", add_tx),
-            ("mount", add_mount), ("fio", add_fio), ("apps", add_apps), ("crash", add_crash)]
+SECTIONS = [("tx", add_tx), ("fs", add_throughputs), ("log", add_log), ("fs", add_causes),
+            ("threshold", add_threshold), ("mount", add_mount), ("preload", add_preload),
+            ("fio", add_fio), ("apps", add_apps), ("delay", add_delay), ("crash", add_crash)]
 
 
 def fill(document, stored):
     document.add(Paragraph("What a consistent write to persistent memory costs, by MinL2R and by "
-                           "what it is compared with."))
+                           "what it is compared with. Times are of tmpfs in DRAM unless said."))
     add_summary(document, stored)
-    add_runs(document, stored)
     missing = [name for name, add in SECTIONS if not add(document, stored)]
+    add_runs(document, stored)
     document.add(Heading("What this does not show"), Paragraph(joined(LIMITS)))
     if missing:
         names = ", ".join(dict.fromkeys(missing))

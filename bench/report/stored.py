@@ -33,6 +33,16 @@ class Stored:
             found = re.findall(r"^(\w+): *(.*)$", file.read(), re.MULTILINE)
         return {key: value for key, value in reversed(found) if key in MACHINE_KEYS}
 
+    def printed_bars(self, name):
+        """As bar_table() has them, but `met` alone: the verdicts that the run printed."""
+        path = os.path.join(self.directory, name + ".txt")
+        if not os.path.exists(path):
+            return []
+        with open(path) as file:
+            printed = file.read().partition("\nBars\n")[2]
+        return [{"met": verdict == "met"}
+                for verdict in re.findall(r"\b(met|missed|MISSED)$", printed, re.MULTILINE)]
+
 
 def where(rows, **wanted):
     return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
 import bench_report  # noqa: E402
 import document as documents  # noqa: E402
+import reasons  # noqa: E402
 import sections  # noqa: E402
 from stored import Stored, only, ratios  # noqa: E402
 
@@ -42,6 +43,18 @@ class Ratios(unittest.TestCase):
     def test_two_rows_for_one_are_a_mistake(self):
         with self.assertRaises(ValueError):
             only(self.rows + [row("journal", 64, 1)], scheme="journal", record_size=64)
+
+
+class Short(unittest.TestCase):
+    def test_a_change_is_shown_beside_libpmemobj(self):
+        rows = [{"case": "prove", "size": 8, "ranges": 1, "changed_pct": None, "system": system,
+                 "pattern": "random", "ns_median": ns, "fences": fences}
+                for system, ns, fences in (("minl2r", 300, 2), ("libpmemobj", 960, 5))]
+        with tempfile.TemporaryDirectory() as directory:
+            with open(os.path.join(directory, "tx.json"), "w") as file:
+                json.dump(rows, file)
+            found = list(sections.change_rows(Stored(directory)))
+        self.assertEqual(found, [["8 B, `MINL2R_COMMIT_PROVE`", "960", "300", "3.2", "5", "2"]])
 
 
 class Usage(unittest.TestCase):
@@ -82,13 +95,38 @@ class Bars(unittest.TestCase):
         self.assertIs(found["overwrite, Optane (model), every size: minl2r / journal"], False)
         self.assertIsNone(found["overwrite, tmpfs (DRAM), up to 1 KiB: minl2r / journal"])
 
+    counts = {"mb_s": 1024, "fences": 2, "lines_flushed": 3, "lines_streamed": 66,
+              "log_payload_bytes": 1024, "record_size": 1024}
+
     def test_what_a_difference_is_made_of(self):
-        counts = {"ns_p50": 400, "fences": 2, "lines_flushed": 3, "lines_streamed": 66,
-                  "log_payload_bytes": 1024, "record_size": 1024}
-        other = {**counts, "ns_p50": 300, "fences": 1, "lines_flushed": 1}
-        self.assertEqual(sections.why_behind(counts, other),
-                         "100 more ns (p50), 1.0 more fences, 2 more lines, "
+        other = {**self.counts, "mb_s": 2048, "fences": 1, "lines_flushed": 1}
+        self.assertEqual(reasons.why_behind(self.counts, other, reasons.Costs([], "tmpfs")),
+                         "500 ns more a call; 1 more fence; 2 more lines flushed; "
                          "1 KiB read to be saved")
+
+    def test_what_that_costs_is_what_the_medium_was_measured_to(self):
+        delays = [{"medium": medium, "what": what, "lines": lines, "threads": 1,
+                   "ns_here": 100 + slope * (lines - 1), "ns_got": 1000.}
+                  for medium in ("optane", "cxl")
+                  for what, slope in (("flush, fence", 4), ("stream, fence", 2), ("read", 10))
+                  for lines in (1, 2, 64)]
+        other = {**self.counts, "mb_s": 2048, "fences": 1, "lines_streamed": 56,
+                 "lines_flushed": 5}
+        self.assertEqual(reasons.why_behind(self.counts, other, reasons.Costs(delays, "tmpfs")),
+                         "500 ns more a call; 1 more fence: 100 ns; 2 fewer lines flushed: -8 ns; "
+                         "10 more lines streamed: 20 ns; 1 KiB read to be saved: 250 ns; "
+                         "instructions and the rest: 138 ns")
+
+    def test_pointers_are_saved_unread(self):
+        self.assertEqual(reasons.saved_bytes({"record_size": 8192, "log_payload_bytes": 16}), 0)
+
+    def test_bars_that_a_run_printed_are_counted(self):
+        with tempfile.TemporaryDirectory() as directory:
+            bench_report.write(os.path.join(directory, "tx.txt"),
+                               "what is met\n\nBars\na 3  3  met\nb: 1, at least 2: MISSED\n"
+                               "c: not measured\nd 1 2 missed\n")
+            bars = Stored(directory).printed_bars("tx")
+        self.assertEqual([bar["met"] for bar in bars], [True, False, False])
 
     def test_an_explorer_that_is_too_slow_misses(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -142,8 +180,8 @@ class Stale(unittest.TestCase):
 
     def store(self, ns):
         rows = [{"case": "ranges", "pattern": pattern, "size": 8, "system": system, "ranges": n,
-                 "ns_median": ns * n}
-                for pattern in ("hot", "random") for n in (1, 4)
+                 "ns_median": ns * n, "fences": 3}
+                for pattern in ("hot", "random") for n in (2, 4)
                 for system in ("minl2r", "libpmemobj", "floor")]
         with open(os.path.join(self.results, "tx.json"), "w") as file:
             json.dump(rows, file)
