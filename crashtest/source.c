@@ -90,7 +90,7 @@ static bool read_answer(FILE *answer, struct source *source)
 }
 
 /* The line of the call, not of what comes after it. */
-static bool find_by_addr2line(uintptr_t address, struct source *source)
+static bool ask_addr2line(uintptr_t address, struct source *source)
 {
     char program[300], command[400];
     uintptr_t base = 0;
@@ -112,6 +112,24 @@ static bool find_by_addr2line(uintptr_t address, struct source *source)
         found = read_answer(answer, source);
     pclose(answer);
     return found;
+}
+
+/* A report asks for the same few places again and again, and each costs a process. */
+static bool find_by_addr2line(uintptr_t address, struct source *source)
+{
+    static struct answer {
+        uintptr_t address;
+        bool is_found;
+        struct source source;
+    } answers[64];
+    struct answer *answer = &answers[address % (sizeof(answers) / sizeof(*answers))];
+
+    if (answer->address != address) {
+        answer->is_found = ask_addr2line(address, &answer->source);
+        answer->address = address;
+    }
+    *source = answer->source;
+    return answer->is_found;
 }
 
 void source_find(uintptr_t return_address, struct source *source)
