@@ -17,7 +17,7 @@ static struct {
     struct door_fault fault;
     struct door_count count;
 
-    /* A store or stream that comes late. */
+    /* A store or stream that comes late: after so many fences, or the next store. */
     const void *held_at;
     size_t held_size; /* 0: none */
     unsigned held_fences;
@@ -163,10 +163,17 @@ static bool begin_store(struct pm_phase *phase, const void *dst, const void *src
         lose_lines(dst, memcmp(dst, src, size) == 0 ? size : 0);
     if (has_fault(DOOR_LOSE_STORE, nth))
         return true;
-    if (!has_fault(DOOR_LATE_STORE, nth) || size > HELD_BACK_MAX)
+    if (!(has_fault(DOOR_LATE_STORE, nth) || has_fault(DOOR_SWAP_STORES, nth)) ||
+        size > HELD_BACK_MAX)
         return false;
     hold_back(dst, src, size, 0);
     return true;
+}
+
+static void end_store(struct pm_phase *phase)
+{
+    if (door.count.stores > 1 && has_fault(DOOR_SWAP_STORES, door.count.stores - 2))
+        let_go(phase);
 }
 
 void __wrap_pm_store(struct pm_phase *phase, const void *dst, const void *src,
@@ -174,6 +181,7 @@ void __wrap_pm_store(struct pm_phase *phase, const void *dst, const void *src,
 {
     if (!begin_store(phase, dst, src, size))
         __real_pm_store(phase, dst, src, size);
+    end_store(phase);
 }
 
 void __wrap_pm_store_piece(struct pm_phase *phase, const void *dst, const void *src,
@@ -181,6 +189,7 @@ void __wrap_pm_store_piece(struct pm_phase *phase, const void *dst, const void *
 {
     if (!begin_store(phase, dst, src, size))
         __real_pm_store_piece(phase, dst, src, size);
+    end_store(phase);
 }
 
 void __wrap_pm_or64(struct pm_phase *phase, const uint64_t *word, uint64_t bits)

@@ -31,6 +31,7 @@ enum door_fault_kind {
     DOOR_EARLY_FLUSH, /* the lines of store `nth` are flushed before it */
     DOOR_LOSE_STORE,  /* store `nth` does not come */
     DOOR_LATE_STORE,  /* store `nth` comes after its flush */
+    DOOR_SWAP_STORES, /* store `nth` comes after the next one */
     DOOR_LOSE_SAME,   /* what was there already is not flushed */
     DOOR_LOSE_SITE,   /* `nth` is the key of a site: nothing that it calls is done */
 };

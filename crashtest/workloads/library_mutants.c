@@ -151,6 +151,14 @@ static const struct library_mutant mutants[] = {
       "a log is used again under the same generation", OLD_OR_NEW},
      GENERATION_USED_AGAIN, RUN, {"small-log.write_ranges+write_across_lines"}, {0}},
 
+    {{"word-before-its-line", "O6",
+      "fresh bytes of a word's line are stored after the word", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.fresh_in_line_of_word"}, {DOOR_SWAP_STORES, 2}},
+    {{"across-line-not-fenced", "O7",
+      "no fence after fresh bytes that lie in the word's line in part only",
+      OLD_OR_NEW},
+     DOOR, RUN, {"small-log.fresh_across_line_of_word"}, {DOOR_LOSE_FENCE, 0}},
+
     /* Atomicity: what is not logged, since it were atomic. */
     {{"two-words-not-logged", "A1", "two words are taken for atomic", OLD_OR_NEW},
      SIZE_NOT_LOGGED, RUN, {"small-log.write_ranges"}, {.nth = 16}},

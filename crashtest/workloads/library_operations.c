@@ -341,6 +341,18 @@ static int fresh_in_line_of_word(struct minl2r_pool *pool, const struct side *si
     return 0;
 }
 
+/* Not whole in the line of the word. */
+static int fresh_across_line_of_word(struct minl2r_pool *pool, const struct side *side)
+{
+    struct minl2r_tx *tx;
+
+    TRY(minl2r_tx_begin(pool, &tx));
+    TRY(write_new_fresh(pool, tx, &side->words[22], 32));
+    TRY(write_new(tx, &side->words[17], 8));
+    TRY(minl2r_tx_commit(tx));
+    return 0;
+}
+
 static int fresh_in_other_line(struct minl2r_pool *pool, const struct side *side)
 {
     struct minl2r_tx *tx;
@@ -1118,6 +1130,7 @@ const struct operation library_operations[] = {
     {"edit_nothing_of_many", edit_nothing_of_many, 0},
     {"edit_over_block", edit_over_block, OPERATION_FITS_FULL},
     {"fresh_in_line_of_word", fresh_in_line_of_word, 0},
+    {"fresh_across_line_of_word", fresh_across_line_of_word, 0},
     {"fresh_in_other_line", fresh_in_other_line, OPERATION_ONLY_COMMITS},
     {"fresh_streamed", fresh_streamed, 0},
     {"fresh_and_ranges", fresh_and_ranges, 0},

@@ -42,6 +42,8 @@ enum bug {
     INODE_LATE,
     GAP_LATE,
     TIMES_LATE,
+    LINES_LATE, /* of an inode, but the first */
+    TIMES_AFTER_SIZE,
     NOT_LOGGED, /* changes of `size` bytes */
     STATE_NOT_LOGGED,
     ORPHAN_FREE_FIRST,
@@ -93,6 +95,9 @@ static const struct pmfs_mutant mutants[] = {
            "fsck", STATE_ALONE, "remove-foo", 0),
     MUTANT("name_before_inode", "O3", "a name is there before its inode is", "fsck",
            INODE_LATE, "creat-foo", 0),
+    MUTANT("name_before_lines", "O7",
+           "a name is there before its inode is, but for the first line", "tree",
+           LINES_LATE, "creat-foo", 0),
     MUTANT("rename_removes_first", "A5",
            "rename removes the old name, then adds the new", "fsck",
            ENTRY_REMOVED_ALONE, "rename-foo-A/foo", 0),
@@ -142,6 +147,8 @@ static const struct pmfs_mutant mutants[] = {
            TIMES_LATE, "chmod-foo", 0),
     MUTANT("times_after_append", "O2", "the times of an append come after its size",
            "tree", TIMES_LATE, "append1-foo", 0),
+    MUTANT("size_before_times", "O6", "the size comes before the times in its line",
+           "tree", TIMES_AFTER_SIZE, "append1-foo", 2),
     MUTANT("mode_not_logged", "A1", "mode and owner change together, without a log",
            "tree", NOT_LOGGED, "setattr-foo", sizeof(uint32_t)),
     MUTANT("entry_not_logged", "L1", "the header of a removed entry is not logged",
@@ -489,6 +496,11 @@ int __wrap_minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const vo
 {
     if (is_late(src, size) && state.late_count < LATE_MAX && size <= LATE_SIZE_MAX)
         return put_off(dst, src, size);
+    if (state.bug == LINES_LATE && size == PM_INODE_USED_SIZE) {
+        size = LINE_SIZE;
+        put_off((const uint8_t *)dst + size, (const uint8_t *)src + size,
+                PM_INODE_USED_SIZE - size);
+    }
     return __real_minl2r_tx_write_fresh(tx, dst, src, size);
 }
 
@@ -506,7 +518,11 @@ static int do_late(void)
 
 int __wrap_fs_end(struct minl2r_tx *tx, int rc)
 {
+    if (state.bug == TIMES_AFTER_SIZE)
+        door_break((struct door_fault){DOOR_SWAP_STORES, state.chosen->size});
     rc = __real_fs_end(tx, rc);
+    if (state.bug == TIMES_AFTER_SIZE)
+        door_break((struct door_fault){0});
     return rc == 0 && state.late_count > 0 ? do_late() : rc;
 }
 
