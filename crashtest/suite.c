@@ -176,7 +176,8 @@ static void note_run(struct suite *suite, struct report_workload *workload)
         note_points(suite, workload);
     workload->programs++;
     workload->operations += suite->run.operation_count;
-    workload->never_flushes |= has_stores(trace) && !has_flushes(trace);
+    workload->never_flushes |= has_stores(trace) && !has_flushes(trace) &&
+                               !suite->explore.strategy->saves_caches;
 }
 
 /* ---- Failures -------------------------------------------------------------------- */
