@@ -198,6 +198,7 @@ static int serve(const struct daemon_options *options, int ready_fd)
     if (error < 0)
         return error;
     struct fuse_session *session = make_session(options, &state);
+    state.session = session;
     error = session == NULL ? -EINVAL : serve_session(session, options, ready_fd);
     if (session != NULL)
         fuse_session_destroy(session);

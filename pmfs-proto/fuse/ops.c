@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,25 @@ static bool takes_privileges(fuse_req_t req)
     return fuse_req_ctx(req)->uid != 0;
 }
 
+static bool takes_mode(fuse_req_t req, fuse_ino_t ino)
+{
+    struct pmfs_attr attr;
+
+    return takes_privileges(req) && pmfs_getattr(fs_of(req), ino, &attr) == 0 &&
+           attr.mode & (S_ISUID | S_ISGID);
+}
+
+/*
+ * The answer to a write does not tell that the mode is another one. The kernel would
+ * keep the old one, and run what was written with the privileges of the owner.
+ */
+static void tell_mode(fuse_req_t req, fuse_ino_t ino)
+{
+    const off_t attributes_only = -1;
+
+    fuse_lowlevel_notify_inval_inode(state_of(req)->session, ino, attributes_only, 0);
+}
+
 /*
  * Drops a file's privileges, if it has any, before it is changed by a call that cannot
  * do so itself.
@@ -164,17 +184,17 @@ static bool takes_privileges(fuse_req_t req)
 static int drop_privileges(fuse_req_t req, fuse_ino_t ino)
 {
     const struct pmfs_attr none = {0};
-    struct pmfs_attr attr = {0};
+    bool has_mode = takes_mode(req, ino);
     size_t size;
-    int error = takes_privileges(req) ? pmfs_getattr(fs_of(req), ino, &attr) : 0;
 
-    if (error < 0 || !takes_privileges(req))
-        return error;
-    if (!(attr.mode & (S_ISUID | S_ISGID)) &&
-        pmfs_getxattr(fs_of(req), ino, "security.capability", NULL, 0, &size) ==
-            -ENODATA)
+    if (!takes_privileges(req) ||
+        (!has_mode && pmfs_getxattr(fs_of(req), ino, "security.capability", NULL, 0,
+                                    &size) == -ENODATA))
         return 0;
-    return pmfs_setattr(fs_of(req), ino, &none, PMFS_DROP_PRIVILEGES, NULL);
+    int error = pmfs_setattr(fs_of(req), ino, &none, PMFS_DROP_PRIVILEGES, NULL);
+    if (error == 0 && has_mode)
+        tell_mode(req, ino);
+    return error;
 }
 
 /* ---- Replies ----------------------------------------------------------------- */
@@ -434,10 +454,13 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
                      off_t offset, struct fuse_file_info *fi)
 {
     unsigned flags = takes_privileges(req) ? PMFS_WRITE_DROPS_PRIVILEGES : 0;
+    bool has_mode = takes_mode(req, ino);
     size_t done;
     int error = write_all(fs_of(req), ino, offset, data, size, flags, &done);
 
     (void)fi;
+    if (has_mode)
+        tell_mode(req, ino);
     if (error < 0)
         reply_result(req, error);
     else
@@ -538,14 +561,33 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
     free(value);
 }
 
+/* Names that only root may read. Answers with the size of the others. */
+static size_t hide_trusted(char *names, size_t size)
+{
+    size_t kept = 0;
+
+    for (size_t at = 0, length; at < size; at += length) {
+        length = strlen(names + at) + 1;
+        if (strncmp(names + at, "trusted.", 8) == 0)
+            continue;
+        memmove(names + kept, names + at, length);
+        kept += length;
+    }
+    return kept;
+}
+
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t capacity)
 {
-    char *names = malloc(capacity + 1);
+    char *names = malloc(XATTR_LIST_MAX);
     size_t size = 0;
     int error = -ENOMEM;
 
     if (names != NULL)
-        error = pmfs_listxattr(fs_of(req), ino, names, capacity, &size);
+        error = pmfs_listxattr(fs_of(req), ino, names, XATTR_LIST_MAX, &size);
+    if (error == 0 && fuse_req_ctx(req)->uid != 0)
+        size = hide_trusted(names, size);
+    if (error == 0 && capacity > 0 && size > capacity)
+        error = -ERANGE;
     reply_xattr(req, error, names, capacity, size);
     free(names);
 }

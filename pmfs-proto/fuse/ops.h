@@ -10,7 +10,8 @@
 
 /* User data of the session. Holds nothing that a killed daemon would lose. */
 struct mount_state {
-    struct pmfs *fs;      /* mounted with PMFS_COUNT_LOOKUPS */
+    struct pmfs *fs; /* mounted with PMFS_COUNT_LOOKUPS */
+    struct fuse_session *session;
     bool direct_io;       /* file content bypasses the kernel's cache */
     bool without_open;    /* the kernel can do without OPEN requests */
     bool without_opendir; /* and without OPENDIR */

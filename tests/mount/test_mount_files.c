@@ -802,6 +802,15 @@ static void another_user_is_kept_out_without_allow_other(void **state)
     assert_true(as_nobody(f, cannot_enter));
 }
 
+/* The mode as exec() finds it: whoever asks for no times may be answered from a cache. */
+static unsigned mode_of(const char *path)
+{
+    struct statx status;
+
+    assert_success(statx(AT_FDCWD, path, 0, STATX_MODE, &status));
+    return status.stx_mode & 07777;
+}
+
 static void changing_content_clears_the_set_user_id_bit(void **state)
 {
     static bool (*const changes[])(const struct mount_fixture *f) = {
@@ -816,6 +825,7 @@ static void changing_content_clears_the_set_user_id_bit(void **state)
     for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
         assert_success(chmod(in_mount(f, "program"), 06777));
         assert_true(as_nobody(f, changes[i]));
+        assert_int_equal(mode_of(in_mount(f, "program")), 0777);
         assert_int_equal(stat_of(in_mount(f, "program")).st_mode & 07777, 0777);
     }
 }
@@ -852,6 +862,33 @@ static void attributes_are_kept_with_any_value_and_prefix(void **state)
     assert_success(removexattr(path, "user.large"));
     assert_errno(removexattr(path, "user.large"), ENODATA);
     assert_file_holds(path, "content", 7);
+}
+
+static bool sees_public_attributes_only(const struct mount_fixture *f)
+{
+    char found[64];
+
+    return listxattr(in_mount(f, "public"), NULL, 0) == 10 &&
+           listxattr(in_mount(f, "public"), found, sizeof(found)) == 10 &&
+           memcmp(found, "user.mine", 10) == 0 &&
+           listxattr(in_mount(f, "public"), found, 9) < 0 && errno == ERANGE;
+}
+
+static void trusted_attributes_are_listed_to_root_only(void **state)
+{
+    struct mount_fixture *f = *state;
+    char found[64];
+
+    if (geteuid() != 0)
+        skip();
+    mount_fs(f, "allow_other");
+    make_public_and_private(f);
+    assert_success(setxattr(in_mount(f, "public"), "trusted.a", "x", 1, 0));
+    assert_success(setxattr(in_mount(f, "public"), "user.mine", "x", 1, 0));
+    assert_success(setxattr(in_mount(f, "public"), "trusted.b", "x", 1, 0));
+    assert_int_equal(listxattr(in_mount(f, "public"), NULL, 0), 30);
+    assert_int_equal(listxattr(in_mount(f, "public"), found, sizeof(found)), 30);
+    assert_true(as_nobody(f, sees_public_attributes_only));
 }
 
 static void copying_and_archiving_keep_attributes(void **state)
@@ -1040,6 +1077,7 @@ int main(void)
         test_mounted(another_user_is_kept_out_without_allow_other),
         test_made(changing_content_clears_the_set_user_id_bit),
         test_mounted(attributes_are_kept_with_any_value_and_prefix),
+        test_made(trusted_attributes_are_listed_to_root_only),
         test_mounted(copying_and_archiving_keep_attributes),
         test_mounted(writing_asks_for_no_attribute),
         test_made(writing_drops_a_capability),
