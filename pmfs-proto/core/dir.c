@@ -91,22 +91,22 @@ int dir_check_empty(struct pmfs *fs, const struct inode *inode, bool *is_empty)
 /* ---- Listing ------------------------------------------------------------------- */
 
 /*
- * The place of an entry in a listing: its hash, and whether it is the first that has it.
- * That leaves the sign out, which a position of the kernel's has.
+ * The place of an entry in a listing: its hash, or where the one before has that, too,
+ * next to it. That leaves the sign out, which a position of the kernel's has.
  */
-static uint64_t cookie_of(uint64_t hash, bool is_first)
+static uint64_t cookie_of(uint64_t hash, uint64_t before)
 {
-    uint64_t cookie = hash >> (63 - DIRENT_HASH_BITS) | !is_first;
+    uint64_t cookie = hash >> (63 - DIRENT_HASH_BITS);
 
-    return cookie < DIR_COOKIE_FIRST ? DIR_COOKIE_FIRST : cookie;
+    return cookie > before ? cookie : before + 1;
 }
 
-/* The lowest hash with such a cookie. */
-static uint64_t hash_of(uint64_t cookie)
+/* The lowest hash with such a cookie, if all names of a block have that one. */
+static uint64_t hash_of(const struct pmfs *fs, uint64_t cookie)
 {
-    if (cookie == DIR_COOKIE_FIRST)
-        return 0;
-    return cookie >> 1 << (64 - DIRENT_HASH_BITS);
+    uint64_t behind = dirent_count_max(fs);
+
+    return cookie < behind ? 0 : (cookie - behind) >> 1 << (64 - DIRENT_HASH_BITS);
 }
 
 static int wrong_block(const struct trie *trie, const struct hashed *entry)
@@ -121,6 +121,7 @@ static int list_block(const struct trie *trie, uint64_t cookie, struct hashed *l
                       dir_visit_fn *visit, void *arg, bool *has_names)
 {
     uint64_t first = trie_first(trie), last = trie_last(trie), count = 0;
+    uint64_t here = DIR_COOKIE_FIRST - 1;
     int rc = dirent_collect(trie->fs, trie->ino, trie->block, dirent_tags(trie->fs),
                             list, &count);
 
@@ -131,9 +132,7 @@ static int list_block(const struct trie *trie, uint64_t cookie, struct hashed *l
     for (uint64_t i = 0; i < count && rc == 0; i++) {
         if (list[i].hash < first || list[i].hash > last)
             return wrong_block(trie, &list[i]);
-        bool is_first = i == 0 || list[i].hash != list[i - 1].hash;
-        uint64_t here = cookie_of(list[i].hash, is_first);
-
+        here = cookie_of(list[i].hash, here);
         if (here >= cookie)
             rc = visit(arg, list[i].pm, here + 1);
     }
@@ -144,7 +143,7 @@ static int list_block(const struct trie *trie, uint64_t cookie, struct hashed *l
 static int list_from(struct pmfs *fs, const struct inode *inode, uint64_t cookie,
                      struct hashed *list, dir_visit_fn *visit, void *arg)
 {
-    uint64_t hash = hash_of(cookie);
+    uint64_t hash = hash_of(fs, cookie);
     uint32_t gap = 0;
     struct trie trie;
     int rc;
@@ -172,7 +171,7 @@ int dir_list(struct pmfs *fs, const struct inode *inode, uint64_t cookie,
 
     if (linear_is(inode))
         return linear_list(fs, inode, cookie, visit, arg);
-    if (cookie > cookie_of(UINT64_MAX, false))
+    if (cookie > INT64_MAX)
         return 0;
     list = malloc(dirent_count_max(fs) * sizeof(*list));
     if (!list)

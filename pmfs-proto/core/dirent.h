@@ -30,7 +30,7 @@ int name_init(struct name *name, const struct pmfs *fs, const char *text);
 
 /*
  * The hash that orders a directory: 62 bits at the top of a word. It depends on the
- * pool, so nobody who does not know that can make names meet on purpose.
+ * pool: names that meet in one do not in another.
  */
 #define DIRENT_HASH_BITS 62u
 uint64_t dirent_hash(const struct pmfs *fs, const char *name, uint32_t size);

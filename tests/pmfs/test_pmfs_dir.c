@@ -242,6 +242,7 @@ static void listing_goes_on_while_a_directory_grows_and_shrinks(void **state)
 }
 
 #define EQUAL_SIZE 32u
+#define EQUAL_NAMES 8
 
 /*
  * Names whose hashes are equal in all bits. XXH3 multiplies the words of such a name in
@@ -294,23 +295,25 @@ static int list_one_by_one(struct fixture *f, uint64_t dir)
 
 static void a_listing_that_breaks_off_between_equal_hashes_misses_none(void **state)
 {
-    char names[2][EQUAL_SIZE + 1];
+    char names[EQUAL_NAMES][EQUAL_SIZE + 1];
     struct fixture *f = *state;
     uint64_t dir;
 
     mount_with_blocks_of(f, 4096);
     dir = make_large(f, 200);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < EQUAL_NAMES; i++) {
         if (!make_equal_name(f->fs, i, names[i]))
             skip();
+        assert_true(dirent_hash(f->fs, names[0], EQUAL_SIZE) ==
+                    dirent_hash(f->fs, names[i], EQUAL_SIZE));
         make_file(f, dir, names[i]);
+        assert_int_equal(list_one_by_one(f, dir), 200 + i + 1);
     }
-    assert_true(dirent_hash(f->fs, names[0], EQUAL_SIZE) ==
-                dirent_hash(f->fs, names[1], EQUAL_SIZE));
-    assert_int_equal(list_one_by_one(f, dir), 202);
-    assert_ok(pmfs_unlink(f->fs, dir, names[0]));
-    find(f, dir, names[1]);
-    assert_int_equal(list_one_by_one(f, dir), 201);
+    for (int i = 0; i < EQUAL_NAMES - 1; i++) {
+        assert_ok(pmfs_unlink(f->fs, dir, names[i]));
+        find(f, dir, names[EQUAL_NAMES - 1]);
+        assert_int_equal(list_one_by_one(f, dir), 200 + EQUAL_NAMES - i - 1);
+    }
     fixture_fsck_and_mount(f);
 }
 
