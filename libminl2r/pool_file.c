@@ -17,7 +17,8 @@ typedef unsigned long long ull;
 
 static int failed(const char *what, const char *path, int errnum)
 {
-    return error_set(errnum, "cannot %s %s: %s", what, path, strerror(errnum));
+    return error_set(errnum, "cannot %s %s: %s", what, *path ? path : "''",
+                     strerror(errnum));
 }
 
 /* What stat() says of a device has no size; the kernel tells that of a DAX device. */

@@ -61,6 +61,7 @@ static inline bool console_names(const char *message, const char *path)
 /* "minl2r info: PATH: MESSAGE", with the path once. */
 static inline void console_fail(const char *who, const char *path, const char *message)
 {
+    path = *path ? path : "''";
     if (console_names(message, path))
         fprintf(stderr, "%s: %s\n", who, message);
     else

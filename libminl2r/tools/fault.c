@@ -11,7 +11,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-static const char *name;
+static const char *name, *left_file;
 static int status;
 static bool tells_syslog, is_ending;
 
@@ -93,6 +93,8 @@ static void explain(int signal, siginfo_t *info, void *context)
     (void)ignored;
     if (tells_syslog)
         syslog(LOG_ERR, "%s", text);
+    if (left_file)
+        unlink(left_file);
     _exit(status);
 }
 
@@ -103,6 +105,11 @@ void fault_explain(const char *who, int exit_status)
     name = who;
     status = exit_status;
     sigaction(SIGBUS, &action, NULL);
+}
+
+void fault_remove(const char *path)
+{
+    left_file = path;
 }
 
 void fault_tell_syslog(void)

@@ -10,6 +10,9 @@
  */
 void fault_explain(const char *who, int exit_status);
 
+/* Such an end removes this file, too; the path has to live on. */
+void fault_remove(const char *path);
+
 /* The line goes to the system log, too: stderr is nobody's any more. */
 void fault_tell_syslog(void);
 

@@ -144,13 +144,24 @@ static void print_size(uint64_t size)
         printf(" (%" PRIu64 " %s)", size, units[unit]);
 }
 
+/* Some of it lies on media, and may hold anything. */
+static void print_text(const char *text)
+{
+    char shown[4 + 1];
+
+    for (; *text != '\0'; text++) {
+        utf8_escape(text, 1, shown);
+        fputs(shown, stdout);
+    }
+}
+
 static void print_scalar(const cJSON *item)
 {
     if (cJSON_IsBool(item)) {
         printf("%s", cJSON_IsTrue(item) ? "yes" : "no");
         return;
     }
-    printf("%s", item->valuestring);
+    print_text(item->valuestring);
     if (cJSON_IsRaw(item) && item->string && ends_with(item->string, "size"))
         print_size(strtoull(item->valuestring, NULL, 10));
 }

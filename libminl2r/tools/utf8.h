@@ -30,6 +30,23 @@ static inline size_t utf8_length(const char *text)
     return too_long || too_high ? 0 : length;
 }
 
+/*
+ * Text that a terminal can be shown: what it would obey, and backslashes, become \xNN.
+ * `text` has room for 4 * size + 1 bytes.
+ */
+static inline void utf8_escape(const char *bytes, size_t size, char *text)
+{
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+
+        if (c < ' ' || c == 127 || c == '\\')
+            text += sprintf(text, "\\x%02x", c);
+        else
+            *text++ = (char)c;
+    }
+    *text = '\0';
+}
+
 /* Prints JSON, with U+FFFD in place of each byte that is no UTF-8. */
 static inline void utf8_print_json(FILE *out, const char *json)
 {

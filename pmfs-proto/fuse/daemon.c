@@ -161,6 +161,7 @@ static int serve_mounted(struct fuse_session *session,
 
     if (error < 0)
         return error;
+    fault_remove(options->pid_file);
     if (ready_fd >= 0)
         error = go_to_background(ready_fd);
     if (error == 0)

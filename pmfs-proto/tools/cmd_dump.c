@@ -177,27 +177,11 @@ static int show_blocks(struct dump *dump, uint64_t ino, const struct pm_inode *p
     return rc;
 }
 
-/* Names may hold anything: what does not print is shown as \xNN. */
-static void escape_name(const struct pm_dirent *entry, char text[4 * 255 + 1])
-{
-    char *at = text;
-
-    for (uint32_t i = 0; i < entry->name_size; i++) {
-        unsigned char c = (unsigned char)entry->name[i];
-
-        if (c < ' ' || c == 127 || c == '\\')
-            at += sprintf(at, "\\x%02x", c);
-        else
-            *at++ = (char)c;
-    }
-    *at = '\0';
-}
-
 static void show_entry(cJSON *list, const struct pm_dirent *entry)
 {
     char name[4 * 255 + 1];
 
-    escape_name(entry, name);
+    utf8_escape(entry->name, entry->name_size, name);
     if (!list) {
         printf("    %10" PRIu64 "  type %2u  %s\n", entry->ino, entry->type, name);
         return;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libminl2r/tools/console.h"
 #include "pmfs-proto/fuse/daemon.h"
 #include "pmfs-proto/tools/medium.h"
 #include "pmfs-proto/tools/mounts.h"
@@ -145,7 +146,7 @@ static bool set_mount_options(struct request *request, char *list)
 
 static int fail(const char *path, const char *why)
 {
-    fprintf(stderr, "pmfs mount: %s: %s\n", path, why);
+    console_fail("pmfs mount", path, why);
     return MOUNT_EXIT_FAILED;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libminl2r/tools/console.h"
 #include "pmfs-proto/fuse/status.h"
 #include "pmfs-proto/tools/json.h"
 #include "pmfs-proto/tools/mounts.h"
@@ -209,8 +210,10 @@ static int find_mount(const char *path, struct mounted *found)
 static void fail(struct run *run, const char *path, int error)
 {
     const char *why = error == -ENOTTY ? "no pmfs is mounted here" : strerror(-error);
+    char who[16];
 
-    fprintf(stderr, "pmfs %s: %s: %s\n", run->view->name, path, why);
+    snprintf(who, sizeof(who), "pmfs %s", run->view->name);
+    console_fail(who, path, why);
     run->status = PLAIN_EXIT_FAILED;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libminl2r/tools/console.h"
 #include "pmfs-proto/tools/mounts.h"
 
 #define CLOSE_WAIT_MS 30000
@@ -21,7 +22,7 @@ static const char help[] =
 
 static int fail(const char *path, const char *why)
 {
-    fprintf(stderr, "pmfs umount: %s: %s\n", path, why);
+    console_fail("pmfs umount", path, why);
     return MOUNT_EXIT_FAILED;
 }
 

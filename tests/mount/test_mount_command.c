@@ -58,6 +58,10 @@ static void messages_begin_with_the_command_and_name_the_file_once(void **state)
     assert_success(symlink(PMFS_TOOL, in_dir(f, "mkfs.pmfs")));
     assert_int_equal(run(f, in_dir(f, "mkfs.pmfs"), "--wrong", NULL), 2);
     assert_said(f, "pmfs mkfs: unrecognized option '--wrong'");
+    assert_int_equal(pmfs(f, "fsck", "", NULL), 8);
+    assert_said(f, "pmfs fsck: cannot open '': No such file or directory");
+    assert_int_equal(pmfs(f, "mount", "", f->mountpoint, NULL), 32);
+    assert_said(f, "pmfs mount: '': No such file or directory");
 }
 
 /* Runs `pmfs` with its arguments and redirections in one string. */
@@ -356,6 +360,7 @@ static void a_pool_that_is_cut_short_while_mounted_is_named(void **state)
     assert_said(f, f->pool);
     assert_said(f, "no memory at offset 0x");
     assert_said(f, "cut short");
+    assert_errno(access(f->pid_file, F_OK), ENOENT);
 }
 
 static void only_a_pid_file_is_replaced_by_one(void **state)

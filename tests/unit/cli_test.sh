@@ -161,9 +161,17 @@ expect 0 create --size 4M --layout $'\xc3\xa4\xff\xed\xa0\x80' --json "$dir/new"
 json $'\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd' layout
 rm "$dir/new"
 
+it "a terminal obeys nothing that lies in a pool"
+expect 0 create --size 4M --layout $'a\e[31m\\' "$dir/new"
+expect 0 info "$dir/new"
+says '^layout: a\\x1b\[31m\\x5c$'
+rm "$dir/new"
+
 it "messages name the command, and the file once"
 expect 3 info "$dir/none"
 says "^minl2r info: cannot open $dir/none: No such file or directory$"
+expect 3 info ""
+says "^minl2r info: cannot open '': No such file or directory$"
 printf 'hello' >"$pool"
 expect 3 check "$pool"
 says "^minl2r check: $pool is not a MinL2R pool"
