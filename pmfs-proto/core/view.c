@@ -12,6 +12,7 @@
 #include "libminl2r/lane.h"
 #include "libminl2r/pool.h"
 #include "libminl2r/recovery.h"
+#include "pmfs-proto/core/format.h"
 
 static bool is_zero(const uint8_t *bytes, uint64_t size)
 {
@@ -179,9 +180,20 @@ int view_mark_allocated(struct minl2r_pool *pool, uint64_t offset)
     return set_bits(pool, index, (uint64_t)1 << index % 64);
 }
 
+/* Of the word of blocks [index, index + 64): the superblock's, if it lies there. */
+static uint64_t super_bit(const struct minl2r_pool *pool, uint64_t index)
+{
+    const struct pm_root *root = pool_root_block(pool);
+
+    if (root->size != sizeof(struct pm_fs) || !is_blocks(&pool->geo, root->offset, 1))
+        return 0;
+    uint64_t block = block_index(&pool->geo, root->offset);
+    return block / 64 == index / 64 ? (uint64_t)1 << block % 64 : 0;
+}
+
 static uint64_t unmarked(const struct minl2r_pool *pool, uint64_t index)
 {
-    return bitmap_fixed_bits(&pool->geo, index) &
+    return (bitmap_fixed_bits(&pool->geo, index) | super_bit(pool, index)) &
            ~pm_load64(pool_bitmap_word(pool, index));
 }
 

@@ -37,8 +37,8 @@ uint64_t view_root_offset(const struct minl2r_pool *pool);
 int view_mark_allocated(struct minl2r_pool *pool, uint64_t offset);
 
 /*
- * How many blocks that are the library's own, or past the end, are marked free; marks
- * them as allocated, a word at a time.
+ * How many blocks that are the library's own, the superblock's, or past the end, are
+ * marked free; marks them as allocated, a word at a time.
  */
 uint64_t view_count_unmarked(const struct minl2r_pool *pool);
 int view_mark_own(struct minl2r_pool *pool);

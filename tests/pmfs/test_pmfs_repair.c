@@ -316,6 +316,19 @@ static void a_bitmap_that_is_marked_free_is_marked(void **state)
     assert_repaired(f, "mark the pool's own blocks as allocated");
 }
 
+/* Without it the root object cannot be had, nor anything else. */
+static void a_superblock_whose_block_is_marked_free_is_marked(void **state)
+{
+    struct fixture *f = *state;
+
+    make_tree(f);
+    uint64_t super = minl2r_offset(f->fs->pool, f->fs->pm);
+    fixture_unmount(f);
+    mark_free(f, super);
+    assert_repaired(f, "mark the pool's own blocks as allocated");
+    find(f, ROOT, "file");
+}
+
 static void an_orphan_with_a_name_is_kept(void **state)
 {
     struct fixture *f = *state;
@@ -481,6 +494,7 @@ int main(void)
         TEST_DAMAGED(blocks_that_nothing_reaches_are_freed),
         TEST_DAMAGED(a_block_in_use_that_is_marked_free_is_marked),
         TEST_DAMAGED(a_bitmap_that_is_marked_free_is_marked),
+        TEST_DAMAGED(a_superblock_whose_block_is_marked_free_is_marked),
         TEST_DAMAGED(an_orphan_with_a_name_is_kept),
         TEST_DAMAGED(several_kinds_of_damage_are_repaired_in_one_run),
         TEST_DAMAGED(a_file_whose_size_lacks_blocks_is_left),
