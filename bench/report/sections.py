@@ -201,7 +201,8 @@ def add_schemes(document, rows):
         Heading("What is compared"),
         Paragraph(joined(WORDS)),
         Paragraph("One small file model, the same calls, and for each scheme one source file: only "
-                  "the scheme differs. Every write brings new bytes. Each scheme is crashed at any "
+                  "the scheme differs. Every write brings new bytes. minl2r stores through the "
+                  "library only, and says so (`MINL2R_COMMIT_PROVE`), as pmfs does. Each scheme is crashed at any "
                   "moment by the project's own [explorer](../CRASHTEST.md), with what it promises. "
                   "Details and sources are in [BENCHMARKS.md](../BENCHMARKS.md#schemes)."),
         Table(["scheme", "a write", "promise", "fences, 64 B", "fences, 4 KiB"],

@@ -9,7 +9,7 @@ static int link_in_place(struct file *file, const struct grow_link *link, bool o
     *node = tree_add_node(file);
     if (link->first_slot)
         tree_put_word(file, tree_node(file, *node), link->first_slot);
-    int rc = orders ? pm_fence(&file->phase) : 0; /* the node, then what names it */
+    int rc = orders ? tree_fence(file) : 0; /* the node, then what names it */
 
     if (rc == 0)
         tree_put_word(file, link->word, tree_root_word(*node, link->height));

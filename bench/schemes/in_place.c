@@ -43,7 +43,7 @@ static int write_in_place(struct file *file, uint64_t offset, const void *src,
         file->size = end;
         tree_put_word(file, &file->inode->size, end);
     }
-    return pm_fence(&file->phase); /* all of it, then the caller */
+    return tree_fence(file); /* all of it, then the caller */
 }
 
 const struct scheme scheme_none = {

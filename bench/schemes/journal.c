@@ -141,7 +141,7 @@ static int commit(struct file *file)
 
     put_pending(file);
     if (redo_is_empty(redo))
-        return pm_fence(&file->phase); /* data in place, then the caller */
+        return tree_fence(file); /* data in place, then the caller */
     int rc = redo_commit(redo, file);
 
     if (rc == 0)

@@ -106,12 +106,12 @@ static void set_committed(struct redo *redo, struct file *file, uint64_t from,
 
 int redo_reset(struct redo *redo, struct file *file)
 {
-    int rc = pm_fence(&file->phase); /* what is at home, then that the log is empty */
+    int rc = tree_fence(file); /* what is at home, then that the log is empty */
 
     if (rc < 0)
         return rc;
     set_committed(redo, file, 0, 0);
-    return pm_fence(&file->phase); /* that it is, then another transaction in it */
+    return tree_fence(file); /* that it is, then another transaction in it */
 }
 
 int redo_init(struct redo *redo, struct file *file, bool keeps_all)
@@ -128,7 +128,7 @@ int redo_init(struct redo *redo, struct file *file, bool keeps_all)
     /* What a killed process has streamed may be seen and lost yet: stored again, it is
      * committed for good before home changes. */
     set_committed(redo, file, redo->from, redo->to);
-    int rc = pm_fence(&file->phase);
+    int rc = tree_fence(file);
 
     if (rc == 0)
         rc = replay(redo, file);
@@ -266,12 +266,12 @@ static uint64_t put_head(struct redo *redo, struct file *file)
 int redo_commit(struct redo *redo, struct file *file)
 {
     uint64_t end = put_head(redo, file);
-    int rc = pm_fence(&file->phase); /* the transaction, then the word */
+    int rc = tree_fence(file); /* the transaction, then the word */
 
     if (rc < 0)
         return rc;
     set_committed(redo, file,
                   redo->keeps_all && redo->to > 0 ? redo->from : redo->start, end);
     file->counts.stats.log_bytes += sizeof(uint64_t);
-    return pm_fence(&file->phase); /* the word, then home and the caller */
+    return tree_fence(file); /* the word, then home and the caller */
 }

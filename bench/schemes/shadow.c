@@ -35,7 +35,7 @@ static bool copies_all(const struct file *file)
 static int commit_word(struct file *file, const uint64_t *word, uint64_t value,
                        uint64_t freed_before)
 {
-    int rc = pm_fence(&file->phase);
+    int rc = tree_fence(file);
 
     if (rc < 0)
         return rc;
@@ -49,7 +49,7 @@ static int finish(struct file *file)
 {
     if (!file->volume->scheme->is_durable)
         return 0;
-    int rc = pm_fence(&file->phase);
+    int rc = tree_fence(file);
 
     tree_release(file, file->blocks.freed_count);
     return rc;

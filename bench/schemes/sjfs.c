@@ -76,23 +76,13 @@ static int checkpoint(struct file *file)
     return rc;
 }
 
-/* Words are flushed when all are stored: a store to a line that is on its way to memory
- * waits for it, and slots of one line come in a row. */
-static void store_home(struct file *file, const struct redo *redo)
+static void store_home(struct file *file, const struct redo_change *change)
 {
-    for (uint64_t i = 0; i < redo->change_count; i++) {
-        const struct redo_change *change = &redo->changes[i];
-
-        if (change->is_word)
-            pm_store(&file->phase, tree_at(file, change->home), redo_bytes_of(change),
-                     change->size);
-        else
-            tree_put(file, change->home, redo_bytes_of(change), change->size);
-    }
-    for (uint64_t i = 0; i < redo->change_count; i++)
-        if (redo->changes[i].is_word)
-            pm_flush(&file->phase, tree_at(file, redo->changes[i].home),
-                     redo->changes[i].size);
+    if (change->is_word)
+        tree_put_word(file, tree_at(file, change->home),
+                      *(const uint64_t *)redo_bytes_of(change));
+    else
+        tree_put(file, change->home, redo_bytes_of(change), change->size);
 }
 
 /* ---- Transactions ---------------------------------------------------------------- */
@@ -116,8 +106,8 @@ static int commit_eagerly(struct file *file)
     struct redo *redo = &sjfs_of(file)->redo;
     int rc = redo_commit(redo, file);
 
-    if (rc == 0)
-        store_home(file, redo);
+    for (uint64_t i = 0; rc == 0 && i < redo->change_count; i++)
+        store_home(file, &redo->changes[i]);
     return rc;
 }
 

@@ -160,7 +160,7 @@ int tree_map(struct volume *volume, const char *path)
 void tree_unmap(struct volume *volume)
 {
     for (uint32_t i = 0; i < volume->options.file_count; i++) {
-        pm_fence(&volume->trees->files[i].phase); /* what no call has waited for */
+        tree_fence(&volume->trees->files[i]); /* what no call has waited for */
         unmake_file(&volume->trees->files[i]);
     }
     pm_unmap(&volume->trees->pm);
@@ -267,10 +267,30 @@ void tree_put_zeros(struct file *file, uint64_t offset, uint64_t size)
     }
 }
 
+static uintptr_t line_of(const uint64_t *word)
+{
+    return (uintptr_t)word / PM_LINE;
+}
+
+static void flush_word(struct file *file)
+{
+    pm_flush(&file->phase, file->word, sizeof(*file->word));
+    file->word = NULL;
+}
+
 void tree_put_word(struct file *file, const uint64_t *word, uint64_t value)
 {
+    if (file->word && line_of(file->word) != line_of(word))
+        flush_word(file);
     pm_store(&file->phase, word, &value, sizeof(value));
-    pm_flush(&file->phase, word, sizeof(value));
+    file->word = word;
+}
+
+int tree_fence(struct file *file)
+{
+    if (file->word)
+        flush_word(file);
+    return pm_fence(&file->phase);
 }
 
 /* Streams lines [from, to) of the old block, or zeros. */
@@ -480,7 +500,7 @@ int tree_load(struct file *file)
     pm_flush(&file->phase, file->place, sizeof(*file->place));
     rc = walk_tree(&walk);
     if (rc == 0)
-        rc = pm_fence(&file->phase); /* what was found, then what relies on it */
+        rc = tree_fence(file); /* what was found, then what relies on it */
     if (rc == 0)
         collect_free(file, walk.used);
     free(walk.used);
@@ -576,7 +596,7 @@ int tree_clear(struct file *file)
     struct scheme_counts before = file->counts;
 
     make_empty(file);
-    int rc = pm_fence(&file->phase);
+    int rc = tree_fence(file);
 
     if (rc == 0)
         rc = tree_load(file);

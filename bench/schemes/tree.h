@@ -55,6 +55,7 @@ struct tree_blocks {
 struct file {
     _Alignas(PM_LINE) struct volume *volume; /* threads share no line */
     struct pm_phase phase;
+    const uint64_t *word; /* the last one stored, if its line is not flushed yet */
     struct scheme_counts counts;
     const struct pm_place *place;
 
@@ -195,8 +196,14 @@ void tree_put(struct file *file, uint64_t offset, const void *src, uint64_t size
 /* Zeros, likewise. */
 void tree_put_zeros(struct file *file, uint64_t offset, uint64_t size);
 
-/* One word, through the cache: it is read again soon. Durable after a fence. */
+/*
+ * One word, through the cache: it is read again soon. Durable after a fence. Its line is
+ * flushed once no word of it follows: a store to a line on its way to memory would wait.
+ */
 void tree_put_word(struct file *file, const uint64_t *word, uint64_t value);
+
+/* What was put, then what follows. */
+int tree_fence(struct file *file);
 
 /*
  * Streams the block at `offset` as it is to be: `piece`, and around it what the block
