@@ -195,14 +195,19 @@ static void work(struct fixture *f, uint64_t seed)
     }
 }
 
-static void work_and_kill(struct fixture *f, uint64_t seed, unsigned after_us)
+/* `calls` come first, however slow the machine is. */
+static void work_and_kill(struct fixture *f, uint64_t seed, unsigned after_us,
+                          uint64_t calls)
 {
+    uint64_t enough = *acknowledged + calls;
     pid_t pid = fork();
     int status;
 
     assert_true(pid >= 0);
     if (pid == 0)
         work(f, seed);
+    while (__atomic_load_n(acknowledged, __ATOMIC_ACQUIRE) < enough)
+        assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
     usleep(after_us);
     kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -234,7 +239,8 @@ killed_writer_loses_nothing_acknowledged_and_leaves_nothing_half_done(void **sta
     fixture_mkfs(f, 64 * MIB);
     model_init(&model);
     for (uint64_t i = 0; i < kills; i++) {
-        work_and_kill(f, seed, (unsigned)(mix(seed + i) % 40000));
+        /* Every other one may be killed while it mounts. */
+        work_and_kill(f, seed, (unsigned)(mix(seed + i) % 40000), i % 2 ? 3 : 0);
         fixture_fsck(f);
         fixture_mount(f);
         pmfs_recovery(f->fs, &recovery);
