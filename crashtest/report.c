@@ -56,8 +56,8 @@ void report_coverage(const struct report_workload *workload, char *text, size_t 
     unsigned long long seen = count->states;
 
     if (workload->is_sampled)
-        snprintf(text, size, "sampled (%llu states; not all stores could be seen)",
-                 seen);
+        snprintf(text, size, "sampled (%llu states; not all stores could be seen%s)",
+                 seen, count->out_of_time ? "; out of time" : "");
     else if (count->is_stopped)
         snprintf(text, size, "until enough was wrong (%llu states)", seen);
     else if (count->out_of_time)
