@@ -69,6 +69,8 @@ struct lazy {
         uint32_t killed_event, event;
     } * cuts; /* when a checksum may have been right */
     uint32_t cut_count, cut_capacity;
+    uint32_t *runs; /* for each byte of a sum: which run of stores was the last */
+    uint32_t run_capacity;
     struct part *parts;
     uint32_t part_capacity;
     struct decision {

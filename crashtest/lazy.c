@@ -429,14 +429,20 @@ static bool is_store_of(const struct trace_event *event, const struct sum *sum)
            sum->offset < event->at + event->size;
 }
 
-/* Has the event anything to do that those from `start` on have not done before? */
-static bool stores_again(const struct trace *trace, uint32_t start, uint32_t event)
+/* Notes that the bytes of the sum were stored to by the event, in that run of stores.
+ * Had one of them been before, in the same run? */
+static bool store_in_run(struct lazy *lazy, const struct sum *sum,
+                         const struct trace_event *event, uint32_t run)
 {
-    for (uint32_t i = start; i < event; i++)
-        if (trace->events[i].at < trace->events[event].at + trace->events[event].size &&
-            trace->events[event].at < trace->events[i].at + trace->events[i].size)
-            return true;
-    return false;
+    uint64_t at = event->at > sum->offset ? event->at : sum->offset;
+    uint64_t end = event->at + event->size;
+    bool again = false;
+
+    for (; at < end && at < sum->end; at++) {
+        again |= lazy->runs[at - sum->offset] == run;
+        lazy->runs[at - sum->offset] = run;
+    }
+    return again;
 }
 
 /*
@@ -446,20 +452,23 @@ static bool stores_again(const struct trace *trace, uint32_t start, uint32_t eve
 static void find_cuts_of(struct lazy *lazy, const struct sum *sum,
                          const struct trace *trace, size_t end, bool was_killed)
 {
-    uint32_t start = UINT32_MAX;
+    bool in_run = false;
+    uint32_t run = 0;
 
+    memset(lazy->runs, 0, (sum->end - sum->offset) * sizeof(*lazy->runs));
     for (uint32_t i = 0; i < end && i < trace->count; i++) {
-        bool is_store = is_store_of(&trace->events[i], sum);
+        const struct trace_event *event = &trace->events[i];
+        bool is_store = is_store_of(event, sum);
+        bool again = is_store && store_in_run(lazy, sum, event, run);
 
-        if (start != UINT32_MAX && (!is_store || stores_again(trace, start, i))) {
+        if (in_run && (!is_store || again))
             add_cut(lazy,
                     was_killed ? (struct cut){i, 0} : (struct cut){UINT32_MAX, i});
-            start = UINT32_MAX;
-        }
-        if (is_store && start == UINT32_MAX)
-            start = i;
+        if (is_store && (!in_run || again))
+            store_in_run(lazy, sum, event, ++run);
+        in_run = is_store;
     }
-    if (start != UINT32_MAX)
+    if (in_run)
         add_cut(lazy, (struct cut){UINT32_MAX, was_killed ? 0 : UINT32_MAX});
 }
 
@@ -470,6 +479,8 @@ static void find_cuts(const struct explorer *x, struct level *level,
     struct lazy *lazy = &level->lazy;
     bool was_killed = level != run && run->kind == PLACE_KILLED;
 
+    lazy->runs = explorer_grow(lazy->runs, sum->end - sum->offset, &lazy->run_capacity,
+                               sizeof(*lazy->runs));
     lazy->cut_count = 0;
     add_cut(lazy, (struct cut){0, 0});
     if (was_killed)
@@ -898,6 +909,7 @@ void lazy_finish(struct lazy *lazy)
     free(lazy->literals);
     free(lazy->clause_ends);
     free(lazy->cuts);
+    free(lazy->runs);
     free(lazy->parts);
     free(lazy->path);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS 4096
+#define WORDS 65536
 #define LINE 64
 
 struct bulk {
