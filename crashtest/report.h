@@ -118,6 +118,9 @@ void report_text(const struct report *report, FILE *out);
 int report_json(const struct report *report, const char *path);
 int report_html(const struct report *report, const char *path);
 
+/* In quotes, with what JSON wants escaped. */
+void report_json_string(FILE *out, const char *text);
+
 /* What that event is, and where: a clause. */
 void report_event(const struct trace_event *event, char *text, size_t size);
 /* How the run crashed, or its recovery: a clause. */

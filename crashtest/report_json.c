@@ -5,7 +5,7 @@
 #include "crashtest/source.h"
 #include "libminl2r/tools/utf8.h"
 
-static void print_string(FILE *out, const char *text)
+void report_json_string(FILE *out, const char *text)
 {
     size_t length;
 
@@ -29,7 +29,7 @@ static void print_string(FILE *out, const char *text)
 static void print_member(FILE *out, const char *name, const char *text)
 {
     fprintf(out, "      \"%s\": ", name);
-    print_string(out, text);
+    report_json_string(out, text);
     fputs(",\n", out);
 }
 
@@ -39,9 +39,9 @@ static void print_store(FILE *out, const struct account_entry *entry, const char
 
     source_of_event(&entry->event, &source);
     fputs("        {\"place\": ", out);
-    print_string(out, source.place);
+    report_json_string(out, source.place);
     fputs(", \"function\": ", out);
-    print_string(out, source.function);
+    report_json_string(out, source.function);
     fprintf(out,
             ", \"offset\": %llu, \"size\": %u, \"before\": \"%llx\", \"after\": "
             "\"%llx\", \"lost\": %s, \"in_recovery\": %s}%s\n",
@@ -62,10 +62,10 @@ static void print_turns(FILE *out, const struct failure *failure)
 
         fprintf(out, "%s\n        {\"thread\": %u, \"operation\": ", i > 0 ? "," : "",
                 turn->first.thread);
-        print_string(out, turn->operation);
+        report_json_string(out, turn->operation);
         fputs(", \"where\": ", out);
         report_turn(turn, text, sizeof(text));
-        print_string(out, text);
+        report_json_string(out, text);
         fputc('}', out);
     }
     fputs("],\n", out);
@@ -113,12 +113,12 @@ static void print_counts(FILE *out, const struct report_workload *workload,
 
     report_coverage(workload, coverage, sizeof(coverage));
     fprintf(out, "%s\"workload\": ", indent);
-    print_string(out, workload->name);
+    report_json_string(out, workload->name);
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
         fprintf(out, ",\n%s\"%s\": %llu", indent, members[i].name,
                 (unsigned long long)members[i].value);
     fprintf(out, ",\n%s\"coverage\": ", indent);
-    print_string(out, coverage);
+    report_json_string(out, coverage);
     fprintf(out, ",\n%s\"seconds\": %.3f", indent, workload->seconds);
 }
 
@@ -167,9 +167,9 @@ static void print_warnings(FILE *out, const struct report *report)
     while ((site = report_warning(report, &at, &kind))) {
         source_of_event(&site->event, &source);
         fprintf(out, "%s\n    {\"kind\": \"%s\", \"place\": ", comma, lint_name(kind));
-        print_string(out, source.place);
+        report_json_string(out, source.place);
         fputs(", \"function\": ", out);
-        print_string(out, source.function);
+        report_json_string(out, source.function);
         fprintf(out, ", \"times\": %llu}", (unsigned long long)site->useless[kind]);
         comma = ",";
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The test of the tester: every bug on demand has to be found. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +26,9 @@ struct bug {
     char step[32]; /* that found it */
     char id[sizeof(((struct failure *)0)->id)];
     char error[WORKLOAD_ERROR_SIZE];
+
+    int output;     /* what the process writes to stderr */
+    char said[200]; /* its first line, such as an assertion's message */
 };
 
 static size_t list_bugs(const struct workload *const *workloads, struct bug *bugs)
@@ -53,20 +55,11 @@ static void note_failure(struct bug *bug, const struct report *report)
              report->failures[0].verdict.message);
 }
 
-/* A bug may make the run itself abort, and say why: what counts is that it is found. */
-static void hush(void)
-{
-    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-    if (nowhere >= 0)
-        dup2(nowhere, STDERR_FILENO);
-}
-
 static void try_bug(struct bug *bug, const struct strategy *strategy)
 {
     struct suite_options options;
 
-    hush();
+    dup2(bug->output, STDERR_FILENO);
     suite_options_init(&options);
     options.explore.strategy = strategy;
     options.explore.budget = 512;
@@ -101,14 +94,39 @@ static bool is_found_as_meant(const struct bug *bug)
 
 /* ---- All ------------------------------------------------------------------------- */
 
+/* A bug may make the run itself abort, and say why. */
+static void keep_what_was_said(struct bug *bug)
+{
+    ssize_t size = pread(bug->output, bug->said, sizeof(bug->said) - 1, 0);
+
+    bug->said[size > 0 ? size : 0] = 0;
+    bug->said[strcspn(bug->said, "\n")] = 0;
+    close(bug->output);
+}
+
 static void end_one(struct bug *bugs, size_t count)
 {
     int status;
     pid_t ended = wait(&status);
 
     for (size_t i = 0; i < count; i++)
-        if (bugs[i].process == ended)
+        if (bugs[i].process == ended) {
             bugs[i].process = 0;
+            keep_what_was_said(&bugs[i]);
+        }
+}
+
+static pid_t begin_one(struct bug *bug, const struct strategy *strategy)
+{
+    bug->output = memfd_create("bug", MFD_CLOEXEC);
+    if (bug->output < 0)
+        return -1;
+    pid_t process = fork_child();
+
+    if (process == 0)
+        try_bug(bug, strategy);
+    bug->process = process;
+    return process;
 }
 
 static bool try_all(struct bug *bugs, size_t count, const struct strategy *strategy,
@@ -118,13 +136,8 @@ static bool try_all(struct bug *bugs, size_t count, const struct strategy *strat
 
     fflush(NULL);
     for (size_t i = 0; i < count; i++) {
-        pid_t process = fork_child();
-
-        if (process == 0)
-            try_bug(&bugs[i], strategy);
-        if (process < 0)
+        if (begin_one(&bugs[i], strategy) < 0)
             return false;
-        bugs[i].process = process;
         if (++running == jobs) {
             end_one(bugs, count);
             running--;
@@ -153,11 +166,13 @@ static void print_json_bug(FILE *out, const struct bug *bug, bool is_last)
     fprintf(out,
             "    {\"workload\": \"%s\", \"name\": \"%s\", \"class\": \"%s\", "
             "\"what\": \"%s\", \"killed\": %s, \"oracle\": \"%s\", \"found_by\": "
-            "\"%s\", \"id\": \"%s\"}%s\n",
+            "\"%s\", \"id\": \"%s\", \"said\": ",
             bug->workload->name, bug->mutant->name, bug->mutant->class_name,
             bug->mutant->what, is_killed(bug) ? "true" : "false",
             bug->mutant->oracle ? bug->mutant->oracle : "any",
-            bug->is_done ? bug->step : "crash", bug->id, is_last ? "" : ",");
+            bug->is_done ? bug->step : "crash", bug->id);
+    report_json_string(out, bug->said);
+    fprintf(out, "}%s\n", is_last ? "" : ",");
 }
 
 static int write_json(const char *path, const struct bug *bugs, size_t count,
