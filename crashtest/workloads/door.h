@@ -12,6 +12,9 @@
 
 #include "crashtest/trace.h"
 
+/* What a medium held before: bytes that are relied on without having been stored show. */
+#define USED_MEDIUM 0xa5
+
 /* Called before each fence that has something to wait for, and by library_pause(). */
 typedef void door_pause_fn(void *arg);
 void door_on_pause(door_pause_fn *call, void *arg); /* NULL: nobody is */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "crashtest/workloads/library_judge.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -199,12 +200,12 @@ static int attach(struct trial *t)
     return crashtest_fail("cannot open the pool: %s", minl2r_errormsg());
 }
 
-/* Does a log begin with a batch above `settled`, whole or torn, and not with what free
- * memory holds? Loads no more than it takes to say so. */
+/* Does a log begin with a batch, whole or torn, that recovery would take for one of a
+ * new generation? Loads no more than it takes to say so. */
 static bool has_batch_above(const struct pm_batch *batch, uint64_t settled)
 {
     record_load(&batch->generation, sizeof(batch->generation));
-    if (batch->generation <= settled)
+    if (batch->generation <= settled || batch->generation - settled > PM_LAG_MAX)
         return false;
     record_load(&batch->prev, sizeof(batch->prev));
     record_load(&batch->index, 2 * sizeof(batch->index));
@@ -320,10 +321,12 @@ static int use(struct trial *t)
         setting->no_pool != IS_POOL)
         return 0;
     t->step = "use";
-    int line = library_use(t->pool);
+    int result = library_use(t->pool);
 
-    if (line != 0)
-        return crashtest_fail("line %d of it: %s", line, minl2r_errormsg());
+    if (result < 0)
+        return crashtest_fail("%s", result == -EBADMSG
+                                        ? "the pool does not hold what was stored"
+                                        : minl2r_errormsg());
     return check_reservations(t);
 }
 

@@ -6,6 +6,7 @@
 #include "crashtest/workloads/door.h"
 #include "crashtest/workloads/library_operations.h"
 #include "libminl2r/alloc.h"
+#include "libminl2r/commit.h"
 #include "libminl2r/lane.h"
 #include "libminl2r/live.h"
 #include "libminl2r/log.h"
@@ -60,6 +61,7 @@ enum bug {
     NO_QUARANTINE,
     QUARANTINE_SETTLES_NOBODY,
     FULL_POOL_SETTLES_NOBODY,
+    ENDED_WITHOUT_LOG,
     SLOT_COMMIT_FORGOTTEN,
     LATER_SWAPS_IGNORED,
     FREED_HOLDERS_IGNORED,
@@ -296,6 +298,11 @@ static const struct library_mutant mutants[] = {
       "a full pool uses blocks of another thread's quarantine while lanes are live",
       OLD_OR_NEW},
      FULL_POOL_SETTLES_NOBODY, RUN, {"full.block_whole+block_half"}, {0}},
+    {{"ended-without-log", "L10",
+      "a slot commit that logs nothing ends quarantine: what its lane left live is live still",
+      OLD_OR_NEW},
+     ENDED_WITHOUT_LOG, RUN,
+     {"slots-and-bytes.swap_many+write_same+block_beside_open"}, {0}},
     {{"slot-commit-forgotten", "L5",
       "a live slot commit is neither undone nor finished", OLD_OR_NEW},
      SLOT_COMMIT_FORGOTTEN, RECOVERY, {"small-log.block_whole"}, {0}},
@@ -619,6 +626,20 @@ void __wrap_alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which,
         now.left_quarantine = now.in_quarantine;
     else
         __real_alloc_end_quarantine(pool, which, mark);
+}
+
+/* Of a slot commit: the log is there, if there is one. */
+int __real_commit_store_in_place(struct minl2r_tx *tx);
+int __wrap_commit_store_in_place(struct minl2r_tx *tx);
+int __wrap_commit_store_in_place(struct minl2r_tx *tx)
+{
+    uint32_t own = alloc_own_quarantine(tx->pool);
+
+    if (is(ENDED_WITHOUT_LOG) && tx->cursor.index == 0 &&
+        __real_alloc_quarantine_count(tx->pool, own) >= LIBRARY_MANY)
+        __real_alloc_end_quarantine(tx->pool, own,
+                                    alloc_quarantine_mark(tx->pool, own));
+    return __real_commit_store_in_place(tx);
 }
 
 uint64_t __real_alloc_free_blocks(const struct minl2r_pool *pool);

@@ -26,25 +26,31 @@ struct side {
     uint64_t object; /* of the slab */
     uint8_t again[120];
     uint8_t area[6 * LIBRARY_BLOCK_SIZE];
+    uint64_t many[LIBRARY_BLOCK_SIZE / sizeof(uint64_t)]; /* LIBRARY_MANY are slots */
 };
-_Static_assert(sizeof(struct side) == 8 * LIBRARY_BLOCK_SIZE, "sides share no block");
+_Static_assert(sizeof(struct side) == 9 * LIBRARY_BLOCK_SIZE, "sides share no block");
+#define LIBRARY_MANY 16
 
-/* Changes the pool through `side`, NULL where there is no root. 0, or the line that
- * failed. */
-typedef int operation_fn(struct minl2r_pool *pool, const struct side *side);
+/* Changes the pool through `side`, NULL where there is no root, in a transaction that
+ * is committed then. 0 or a negative errno: then it is aborted. */
+typedef int operation_fn(struct minl2r_pool *pool, struct minl2r_tx *tx,
+                         const struct side *side);
 
 enum {
-    OPERATION_IS_CORE = 1,       /* one of those that longer sequences are made of */
-    OPERATION_HOLDS_LANE = 2,    /* while it can be paused */
-    OPERATION_FITS_FULL = 4,     /* works on a full pool */
-    OPERATION_ONLY_COMMITS = 8,  /* all of its fences are those of one commit */
-    OPERATION_HAS_LONE_WORD = 16 /* changes the word that store_word stores */
+    OPERATION_IS_CORE = 1,        /* one of those that longer sequences are made of */
+    OPERATION_HOLDS_LANE = 2,     /* while it can be paused */
+    OPERATION_FITS_FULL = 4,      /* works on a full pool */
+    OPERATION_ONLY_COMMITS = 8,   /* all of its fences are those of one commit */
+    OPERATION_HAS_LONE_WORD = 16, /* changes the word that store_word stores */
+    OPERATION_HAS_NO_TX = 32,
+    OPERATION_ABORTS = 64 /* in place of committing */
 };
 
 struct operation {
     const char *name;
-    operation_fn *call;
     unsigned flags;
+    operation_fn *call;           /* or, where it is NULL, */
+    const struct change *changes; /* up to the end */
 };
 extern const struct operation library_operations[];
 extern const uint32_t library_operation_count;
@@ -56,12 +62,17 @@ extern const uint32_t library_operation_count;
  */
 const struct operation *library_find_operation(const char *name);
 
-/* Fills a new pool. 0, or the line that failed. */
+/* Does it. 0 or a negative errno. */
+int library_operate(const struct operation *operation, struct minl2r_pool *pool,
+                    const struct side *side);
+
+/* Fills a new pool. 0 or a negative errno. */
 int library_fill(struct minl2r_pool *pool);
 /* Allocates every block that can be allocated: the spare ones stay free. */
 int library_fill_blocks(struct minl2r_pool *pool);
 
-/* Changes a recovered pool in some ways. 0, or the line that failed. */
+/* Changes a recovered pool in some ways. 0 or a negative errno; -EBADMSG: it does not
+ * hold what was stored. */
 int library_use(struct minl2r_pool *pool);
 /* The same in one transaction, which changes `again` of the first side only. */
 int library_do_again(struct minl2r_pool *pool);

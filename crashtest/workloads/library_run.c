@@ -71,10 +71,10 @@ static struct {
     uint64_t serial; /* of new bytes */
 
     /* What is running. */
-    uint32_t depth;    /* the innermost step */
-    uint32_t pauses;   /* of it, so far */
-    uint32_t returned; /* set of steps */
-    int failed;        /* line of the step that did */
+    uint32_t depth;     /* the innermost step */
+    uint32_t pauses;    /* of it, so far */
+    uint32_t returned;  /* set of steps */
+    const char *failed; /* the step that did, or NULL */
 } rig;
 
 static void give_up(const char *what)
@@ -124,7 +124,7 @@ static void name_pool(uint8_t *memory)
 static void make_pool(uint8_t *memory, const struct setting *setting)
 {
     struct pm pm;
-    int line = 0;
+    int result = 0;
 
     pm_adopt(&pm, memory, LIBRARY_SIZE, MINL2R_DAX);
     if (pool_format(&pm, "crash", LIBRARY_SIZE, &setting->options) < 0)
@@ -133,10 +133,10 @@ static void make_pool(uint8_t *memory, const struct setting *setting)
     if (attach(memory, MINL2R_DAX) < 0)
         give_up("cannot open the pool of a run");
     if (!setting->has_no_root)
-        line = library_fill(&rig.pool);
-    if (line == 0 && setting->is_full)
-        line = library_fill_blocks(&rig.pool);
-    if (line != 0)
+        result = library_fill(&rig.pool);
+    if (result == 0 && setting->is_full)
+        result = library_fill_blocks(&rig.pool);
+    if (result < 0)
         give_up("cannot fill the pool of a run");
     detach();
 }
@@ -148,11 +148,11 @@ static const uint8_t *make_bed(const struct setting *setting)
     if (!memory)
         give_up("no memory");
     rig.serial = 1;
-    memset(memory, setting->no_pool == GARBAGE ? 0x5a : 0, LIBRARY_SIZE);
+    memset(memory, setting->no_pool == ZEROS ? 0 : USED_MEDIUM, LIBRARY_SIZE);
     if (setting->no_pool == IS_POOL || setting->no_pool == POOL_WITHOUT_START)
         make_pool(memory, setting);
     if (setting->no_pool == POOL_WITHOUT_START)
-        memset(memory, 0x5a, PM_PAGE);
+        memset(memory, USED_MEDIUM, PM_PAGE);
     return memory;
 }
 
@@ -203,8 +203,12 @@ static int call_step(const struct script *script)
     if (script->setting->no_pool != IS_POOL)
         return pool_format(&rig.pool.pm, "crash", LIBRARY_SIZE,
                            &script->setting->options);
-    return script->steps[rig.depth]->call(&rig.pool,
-                                          side_of(has_own_side ? rig.depth : 0));
+    int result = library_operate(script->steps[rig.depth], &rig.pool,
+                                 side_of(has_own_side ? rig.depth : 0));
+    /* Earlier ones may have used up a full pool: then it changes nothing. */
+    bool may_find_no_block = script->setting->is_full && rig.depth > 0;
+
+    return result == -ENOSPC && may_find_no_block ? 0 : result;
 }
 
 static void run_step(const struct script *script)
@@ -216,11 +220,11 @@ static void run_step(const struct script *script)
         door_break(script->fault);
         mutate_in(MUTANT_IN_RUN);
     }
-    int line = call_step(script);
+    int result = call_step(script);
 
-    if (line != 0 && !script->fails && rig.failed == 0)
-        rig.failed = line;
-    if (line == 0 || !script->fails)
+    if (result < 0 && !script->fails && !rig.failed)
+        rig.failed = script->steps[step]->name;
+    if (result == 0 || !script->fails)
         rig.returned |= bit(step);
     if (step == script->first_step)
         library_last_run.calls = door_counted();
@@ -344,7 +348,7 @@ static void begin_run(const struct script *script)
     run->stage_count = 0;
     rig.serial = 1000;
     rig.returned = 0;
-    rig.failed = 0;
+    rig.failed = NULL;
 }
 
 static int open_pool(const uint8_t *memory, const struct setting *setting)
@@ -355,13 +359,15 @@ static int open_pool(const uint8_t *memory, const struct setting *setting)
     return result;
 }
 
-int library_reopen(struct minl2r_pool *pool, const struct side *side)
+int library_reopen(struct minl2r_pool *pool, struct minl2r_tx *tx,
+                   const struct side *side)
 {
     const uint8_t *memory = pool->pm.base;
 
+    (void)tx;
     (void)side;
     detach();
-    return open_pool(memory, library_last_run.script->setting) < 0 ? __LINE__ : 0;
+    return open_pool(memory, library_last_run.script->setting);
 }
 
 static int run_in_pool(const uint8_t *memory, const struct script *script)
@@ -372,9 +378,8 @@ static int run_in_pool(const uint8_t *memory, const struct script *script)
     run_steps(script);
     int result = script->fails ? check_poison() : check_reservations();
 
-    if (rig.failed != 0)
-        result = crashtest_fail("an operation fails in line %d: %s", rig.failed,
-                                minl2r_errormsg());
+    if (rig.failed)
+        result = crashtest_fail("%s fails: %s", rig.failed, minl2r_errormsg());
     detach();
     return result;
 }
@@ -388,8 +393,7 @@ static int run_format(const uint8_t *memory, const struct script *script)
     pm_adopt(&rig.pool.pm, memory, LIBRARY_SIZE, script->setting->medium);
     run_steps(script);
     run->running[0] = run->returned[0] = (struct expectation){bit(0), 0, true};
-    if (rig.failed != 0 ||
-        geometry_read(&run->geo, pool_super(&rig.pool), LIBRARY_SIZE) < 0)
+    if (rig.failed || geometry_read(&run->geo, pool_super(&rig.pool), LIBRARY_SIZE) < 0)
         return crashtest_fail("no pool was made: %s", minl2r_errormsg());
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "crashtest/workloads/door.h"
 #include "libminl2r/check.h"
 #include "libminl2r/commit.h"
 #include "libminl2r/recovery.h"
@@ -449,9 +450,6 @@ static int format(struct scene *scene, const struct scene_image *image, void *me
     detach_pool(scene);
     return rc;
 }
-
-/* What a medium held before: bytes that are relied on without having been stored show. */
-#define USED_MEDIUM 0xa5
 
 int scene_make(const struct scene_image *image, void *memory)
 {
