@@ -95,7 +95,7 @@ slots)
     if [ "$long" = ON ]; then
         explore --length 2 --setting own-lanes --nested 1 "${slot_operations[@]}"
         explore_power_failures --length 3 --setting own-lanes "${slot_operations[@]}"
-        explore_power_failures --lanes 2 --setting slots-and-bytes --long \
+        explore_most_power_failures --lanes 2 --setting slots-and-bytes --long \
             "${slot_operations[@]}"
     else
         # What was live when the process ended is finished.
