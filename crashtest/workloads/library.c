@@ -181,6 +181,8 @@ static bool is_wanted(const struct plan *plan, const struct script *script,
     bool is_one_of_many =
         script->step_count == 3 || (script->is_nested && step > 0 && !plan->is_long);
 
+    if (script->is_nested && operation->flags & OPERATION_ONLY_IN_ROWS)
+        return false;
     return is_named(plan, operation) && fits(script->setting, operation) &&
            (!is_one_of_many || plan->operation_count > 0 ||
             operation->flags & OPERATION_IS_CORE);

@@ -294,7 +294,8 @@ static int edit_over_block(struct minl2r_pool *pool, struct minl2r_tx *tx,
 
 /* ---- Blocks by slot -------------------------------------------------------------- */
 
-/* So many that the next one that is freed ends their quarantine. */
+/* So many that the next commit ends their quarantine. At once with others it would have
+ * more states than can be tried. */
 static int swap_many(struct minl2r_pool *pool, struct minl2r_tx *tx,
                      const struct side *side)
 {
@@ -304,7 +305,9 @@ static int swap_many(struct minl2r_pool *pool, struct minl2r_tx *tx,
     return 0;
 }
 
-/* In another lane than the operation before, which the other transaction has. */
+/* In another lane than the operation before, which the other transaction has. What that
+ * one gives back, still within this operation, could be another's: differences of
+ * operations cannot tell whose bytes are in a block then. */
 static int block_beside_open(struct minl2r_pool *pool, struct minl2r_tx *tx,
                              const struct side *side)
 {
@@ -638,6 +641,7 @@ static int abort_all_kinds(struct minl2r_pool *pool, struct minl2r_tx *tx,
 #define LONE_WORD OPERATION_HAS_LONE_WORD
 #define NO_TX OPERATION_HAS_NO_TX
 #define ABORTS OPERATION_ABORTS
+#define ONLY_IN_ROWS OPERATION_ONLY_IN_ROWS
 
 /* clang-format off */
 #define CHANGES(...) NULL, (const struct change[]){__VA_ARGS__, {.kind = END}}
@@ -736,8 +740,8 @@ const struct operation library_operations[] = {
     {"store_word_of_words", LONE_WORD | NO_TX, store_word_of_words, NULL},
     {"fresh_word_of_words", 0,
      CHANGES({FRESH, AT(words[10]), 8, 0}, {BLOCK, 0, WHOLE, SLOT(2)})},
-    {"swap_many", 0, swap_many, NULL},
-    {"block_beside_open", 0, block_beside_open, NULL},
+    {"swap_many", ONLY_IN_ROWS, swap_many, NULL},
+    {"block_beside_open", ONLY_IN_ROWS, block_beside_open, NULL},
     {"move_block", 0, move_block, NULL},
     {"slot_in_block", 0, slot_in_block, NULL},
     {"copy_holder", 0, copy_holder, NULL},

@@ -43,7 +43,8 @@ enum {
     OPERATION_ONLY_COMMITS = 8,   /* all of its fences are those of one commit */
     OPERATION_HAS_LONE_WORD = 16, /* changes the word that store_word stores */
     OPERATION_HAS_NO_TX = 32,
-    OPERATION_ABORTS = 64 /* in place of committing */
+    OPERATION_ABORTS = 64,       /* in place of committing */
+    OPERATION_ONLY_IN_ROWS = 128 /* no other one runs in it, nor it in another */
 };
 
 struct operation {
