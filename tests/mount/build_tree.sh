@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# build_tree.sh SOURCES - by with_mount.sh: what a programmer does, on the mount and on
-# tmpfs: unpack a source tree, put it into git, configure and compile it, run what came out,
-# pack it up. Both must come out the same.
+# build_tree.sh SOURCES - by with_mount.sh: what a programmer does, on tmpfs and on the
+# mount: unpack a source tree, put it into git, configure and compile it, run what came out,
+# pack it up. Both must come out the same, so both are done under one name: first where
+# nothing is mounted, which is tmpfs.
 sources=$1
 
 export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null HOME=$WORK
@@ -12,10 +13,10 @@ unset CMAKE_C_COMPILER_LAUNCHER
 programs=(-DMINL2R_PMFS=OFF -DMINL2R_CRASHTEST=OFF -DMINL2R_BENCH=OFF)
 if [ "${MINL2R_TEST_LONG:-OFF}" = ON ]; then programs=(); fi
 
-work_in() { # DIRECTORY
-    mkdir "$1/tree"
-    tar -C "$1/tree" -xf "$WORK/sources.tar"
-    cd "$1/tree"
+work() {
+    mkdir "$MOUNT/tree"
+    tar -C "$MOUNT/tree" -xf "$WORK/sources.tar"
+    cd "$MOUNT/tree"
 
     git init -q
     git add .
@@ -24,12 +25,12 @@ work_in() { # DIRECTORY
     echo "# changed" >>CMakeLists.txt
     [ "$(git status --porcelain)" = " M CMakeLists.txt" ]
     git stash -q
-    git gc -q --prune=now
+    git -c pack.threads=1 gc -q --prune=now # threads race for what is packed how
     git stash pop -q
     git fsck --strict
 
     cmake -S . -B out -G Ninja -DCMAKE_BUILD_TYPE=Debug "${programs[@]}" \
-        -DMINL2R_TESTS=OFF -DCMAKE_C_FLAGS="-ffile-prefix-map=$1=."
+        -DMINL2R_TESTS=OFF
     cmake --build out
     # No time of a file has gone wrong.
     cmake --build out | tee again
@@ -37,19 +38,20 @@ work_in() { # DIRECTORY
     out/bin/minl2r create --size 8M "$WORK/pool"
     rm "$WORK/pool"
 
-    # Sorted and without what differs by nature: times, and files that say where they are.
+    # Sorted and without what differs by nature: times, and files that tell of them.
     tar -cf ../tree.tar --sort=name --mtime=@0 --exclude=.git/index --exclude=.git/logs \
-        --exclude=.git/ORIG_HEAD --exclude='CMake*' --exclude='cmake*' --exclude='*.ninja' \
-        --exclude='*.cmake' --exclude='.ninja_*' --exclude='*.pc' --exclude=again .
+        --exclude=.git/ORIG_HEAD --exclude='.ninja_*' --exclude='CMake*.log' --exclude=again .
     tar -df ../tree.tar
     cd "$WORK"
 }
 
 tar -C "$sources" -cf "$WORK/sources.tar" --exclude=./.git --exclude='./build*' .
+"$PMFS_TOOL" umount "$MOUNT"
+work >"$WORK/said" 2>&1 || { tail -n 50 "$WORK/said"; exit 1; }
 mkdir "$WORK/tmpfs"
-for directory in "$MOUNT" "$WORK/tmpfs"; do
-    work_in "$directory" >"$WORK/said" 2>&1 || { tail -n 50 "$WORK/said"; exit 1; }
-done
+mv "$MOUNT/tree" "$MOUNT/tree.tar" "$WORK/tmpfs"
+mount_filesystem
+work >"$WORK/said" 2>&1 || { tail -n 50 "$WORK/said"; exit 1; }
 diff -r --no-dereference "$WORK/tmpfs/tree/libminl2r" "$MOUNT/tree/libminl2r"
 diff <(git -C "$WORK/tmpfs/tree" rev-parse HEAD) <(git -C "$MOUNT/tree" rev-parse HEAD)
 if ! cmp "$WORK/tmpfs/tree.tar" "$MOUNT/tree.tar"; then
