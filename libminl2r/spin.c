@@ -1,12 +1,77 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "libminl2r/spin.h"
 
+#include <linux/membarrier.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PAUSE_ROUNDS 100
 #define YIELD_ROUNDS 200
 #define SLEEP_NS 50000
+
+/* All threads of this process pass a barrier. */
+static bool membarrier(int command)
+{
+    return syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
+/* Can the kernel do that? Where it cannot, every lock is everyone's. */
+static bool can_bias(void)
+{
+    static int can; /* atomic; 0: not asked yet; -1: no */
+
+    if (__atomic_load_n(&can, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&can,
+                         membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) ? 1 : -1,
+                         __ATOMIC_RELAXED);
+    return __atomic_load_n(&can, __ATOMIC_RELAXED) > 0;
+}
+
+static bool change_state(struct spin *spin, uint64_t from, uint64_t to)
+{
+    return __atomic_compare_exchange_n(&spin->state, &from, to, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
+
+static bool take_first(struct spin *spin)
+{
+    uint64_t own = spin_own();
+
+    if (!can_bias())
+        return change_state(spin, 0, SPIN_SHARED | SPIN_TAKEN);
+    if (!change_state(spin, 0, own | SPIN_TAKEN))
+        return false;
+    __atomic_store_n(&spin->inside, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&spin->state, own, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* Takes a lock that is another thread's from it; see spin_try(). */
+static bool take_from(struct spin *spin, uint64_t owner)
+{
+    if (__atomic_load_n(&spin->inside, __ATOMIC_RELAXED) ||
+        !change_state(spin, owner, owner | SPIN_TAKEN))
+        return false;
+    bool taken = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) &&
+                 !__atomic_load_n(&spin->inside, __ATOMIC_ACQUIRE);
+
+    __atomic_store_n(&spin->state, taken ? SPIN_SHARED | SPIN_TAKEN : owner,
+                     __ATOMIC_RELEASE);
+    return taken;
+}
+
+bool spin_try_other(struct spin *spin)
+{
+    uint64_t state = __atomic_load_n(&spin->state, __ATOMIC_RELAXED);
+
+    if (state & SPIN_TAKEN)
+        return false;
+    if (state == SPIN_SHARED)
+        return change_state(spin, SPIN_SHARED, SPIN_SHARED | SPIN_TAKEN);
+    return state == 0 ? take_first(spin) : take_from(spin, state);
+}
 
 void spin_wait(uint32_t round)
 {

@@ -3,7 +3,10 @@
  * spin.h - a lock for sections of a few instructions.
  *
  * A locked instruction waits until every store of this thread has drained, a fence
- * before it included; here only taking the lock is one, releasing it is not. See pm.h.
+ * before it included: see pm.h. So a lock is biased: it belongs to the thread that takes
+ * it first, which takes it from then on by ordinary stores. The first other thread that
+ * wants it makes it everyone's, for good: taking it is a locked instruction then,
+ * releasing it still is not.
  */
 #ifndef MINL2R_SPIN_H
 #define MINL2R_SPIN_H
@@ -11,19 +14,53 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "libminl2r/thread.h"
+
+/* Zeroed, it is free, and nobody's. */
 struct spin {
-    uint32_t taken; /* atomic */
+    uint64_t state;  /* atomic: whose it is, and whether another one has taken it */
+    uint32_t inside; /* atomic: its owner has taken it, or looks whether it can */
 };
 
+#define SPIN_TAKEN 1ull
+#define SPIN_SHARED (1ull << 40) /* everyone's */
+
+/* The state of a free lock that is this thread's. */
+static inline uint64_t spin_own(void)
+{
+    return (uint64_t)thread_number() << 1;
+}
+
+/* Of one that is not this thread's (yet). */
+bool spin_try_other(struct spin *spin);
+
+/*
+ * Who makes a lock everyone's stores SPIN_TAKEN, has all processors pass a barrier
+ * (spin.c), and then looks at `inside`. Either that barrier comes after the owner's
+ * store, which is seen then; or before it, and the owner sees SPIN_TAKEN.
+ */
 static inline bool spin_try(struct spin *spin)
 {
-    return !__atomic_load_n(&spin->taken, __ATOMIC_RELAXED) &&
-           !__atomic_exchange_n(&spin->taken, 1, __ATOMIC_ACQUIRE);
+    uint64_t own = spin_own();
+
+    if (__atomic_load_n(&spin->state, __ATOMIC_RELAXED) != own)
+        return spin_try_other(spin);
+    if (__atomic_load_n(&spin->inside, __ATOMIC_RELAXED))
+        return false; /* taken by this thread */
+    __atomic_store_n(&spin->inside, 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&spin->state, __ATOMIC_ACQUIRE) == own)
+        return true;
+    __atomic_store_n(&spin->inside, 0, __ATOMIC_RELAXED);
+    return false;
 }
 
 static inline void spin_unlock(struct spin *spin)
 {
-    __atomic_store_n(&spin->taken, 0, __ATOMIC_RELEASE);
+    if ((__atomic_load_n(&spin->state, __ATOMIC_RELAXED) & ~SPIN_TAKEN) == spin_own())
+        __atomic_store_n(&spin->inside, 0, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n(&spin->state, SPIN_SHARED, __ATOMIC_RELEASE);
 }
 
 /* Waits a little longer at each round: first in place, then off the processor. */

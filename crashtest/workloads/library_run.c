@@ -234,7 +234,7 @@ static void hold_lanes_but(uint32_t lane, bool hold)
 {
     for (uint32_t i = 0; i < rig.pool.geo.lane_count; i++)
         if (i != lane)
-            rig.pool.lanes[i].busy.taken = hold;
+            rig.pool.lanes[i].busy.state = SPIN_SHARED | (hold ? SPIN_TAKEN : 0);
 }
 
 /* In a lane, and with the blocks, of a thread of its own. */
