@@ -374,12 +374,10 @@ static int log_changes(struct minl2r_tx *tx)
 {
     struct log_writer writer = commit_begin_log(tx);
 
-    for (struct block_write *w = tx->writes.first; w; w = w->next) {
-        if (w->fresh)
-            log_swap(&writer, w);
-        else
-            log_extents(&writer, w, tx->writes.snapshots.count == 0);
-    }
+    for (struct block_write *w = tx->writes.in_place; w; w = w->next_change)
+        log_extents(&writer, w, tx->writes.snapshots.count == 0);
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
+        log_swap(&writer, w);
     log_runs(&writer, PM_ALLOC, &tx->writes.allocs);
     log_runs(&writer, PM_FREE, &tx->writes.frees);
     log_end(&writer);
@@ -492,12 +490,12 @@ static void store_slot(struct minl2r_tx *tx, const struct block_write *write)
 
 static void store_fresh_blocks(struct minl2r_tx *tx)
 {
-    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
-        if (w->fresh && w->slot_is_own) {
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change) {
+        if (w->slot_is_own) {
             store_slot(tx, w);
             pm_flush(&tx->phase, pool_at(tx->pool, w->slot), sizeof(w->fresh));
         }
-        if (w->fresh && !w->streamed)
+        if (!w->streamed)
             store_fresh_block(tx, w);
     }
 }
@@ -509,8 +507,7 @@ void commit_store_fresh(struct minl2r_tx *tx)
 
     for (const struct fresh_write *f = tx->writes.fresh_first; f; f = f->next)
         store_fresh_bytes(tx, f);
-    if (tx->writes.fresh_count > 0)
-        store_fresh_blocks(tx);
+    store_fresh_blocks(tx);
     for (uint32_t i = 0; i < allocs->count; i++)
         pm_flush(&tx->phase, pool_at(tx->pool, allocs->runs[i].offset),
                  allocs->runs[i].count << tx->pool->geo.block_shift);
@@ -522,8 +519,8 @@ void commit_store_fresh(struct minl2r_tx *tx)
  */
 void commit_prefetch_in_place(const struct minl2r_tx *tx)
 {
-    for (const struct block_write *w = tx->writes.first; w; w = w->next)
-        for (uint32_t i = 0; i < w->extent_count && !w->fresh; i++)
+    for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
+        for (uint32_t i = 0; i < w->extent_count; i++)
             __builtin_prefetch(pool_at(tx->pool, w->block + w->extents[i].start), 1);
 }
 
@@ -553,15 +550,15 @@ static void bits_of_runs(struct minl2r_tx *tx, const struct run_list *list,
 }
 
 /* Neighbours that follow each other are one run: their bits change at once. */
-static void bits_of_swaps(struct minl2r_tx *tx, bool of_fresh, bits_fn *call)
+static inline void bits_of_swaps(struct minl2r_tx *tx, bool of_fresh, bits_fn *call)
 {
     uint32_t shift = tx->pool->geo.block_shift;
     struct block_run run = {0};
 
-    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change) {
         uint64_t block = of_fresh ? w->fresh : w->block;
 
-        if (!w->fresh || !block)
+        if (!block)
             continue;
         if (run.count > 0 && block == run.offset + (run.count << shift)) {
             run.count++;
@@ -576,12 +573,10 @@ static void bits_of_swaps(struct minl2r_tx *tx, bool of_fresh, bits_fn *call)
 }
 
 /* Allocates and frees on media, or flushes that. */
-static void change_bits(struct minl2r_tx *tx, bits_fn *alloc, bits_fn *free)
+static inline void change_bits(struct minl2r_tx *tx, bits_fn *alloc, bits_fn *free)
 {
-    if (tx->writes.fresh_count > 0) {
-        bits_of_swaps(tx, true, alloc);
-        bits_of_swaps(tx, false, free);
-    }
+    bits_of_swaps(tx, true, alloc);
+    bits_of_swaps(tx, false, free);
     bits_of_runs(tx, &tx->writes.allocs, alloc);
     bits_of_runs(tx, &tx->writes.frees, free);
 }
@@ -608,18 +603,13 @@ static void flush_in_place(struct minl2r_tx *tx)
 {
     const struct run_list *snapshots = &tx->writes.snapshots;
 
-    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
-        if (w->fresh) {
-            if (!w->slot_is_own)
-                pm_flush(&tx->phase, pool_at(tx->pool, w->slot), sizeof(w->fresh));
-            continue;
-        }
-        if (w->past_cache)
-            continue;
-        for (uint32_t i = 0; i < w->extent_count; i++)
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
+        if (!w->slot_is_own)
+            pm_flush(&tx->phase, pool_at(tx->pool, w->slot), sizeof(w->fresh));
+    for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
+        for (uint32_t i = 0; i < w->extent_count && !w->past_cache; i++)
             pm_flush(&tx->phase, pool_at(tx->pool, w->block + w->extents[i].start),
                      w->extents[i].size);
-    }
     for (uint32_t i = 0; i < snapshots->count; i++)
         pm_flush(&tx->phase, pool_at(tx->pool, snapshots->runs[i].offset),
                  snapshots->runs[i].count);
@@ -628,12 +618,11 @@ static void flush_in_place(struct minl2r_tx *tx)
 int commit_store_in_place(struct minl2r_tx *tx)
 {
     change_bits(tx, alloc_publish, alloc_unpublish);
-    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
-        if (!w->fresh)
-            store_extents(tx, w);
-        else if (!w->slot_is_own)
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
+        if (!w->slot_is_own)
             store_slot(tx, w);
-    }
+    for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
+        store_extents(tx, w);
     change_bits(tx, alloc_flush, alloc_flush);
     flush_in_place(tx);
     return commit_order(tx); /* I3: what is in place, then settled */
@@ -641,15 +630,13 @@ int commit_store_in_place(struct minl2r_tx *tx)
 
 static void count_swaps(struct minl2r_tx *tx)
 {
-    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
-        if (!w->fresh)
-            continue;
-        pm_count(&tx->stats.blocks_allocated, 1);
-        if (!w->block)
-            continue;
-        pm_count(&tx->stats.blocks_freed, 1);
-        pm_count(&tx->stats.pointer_swaps, 1);
-    }
+    uint64_t freed = 0;
+
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
+        freed += w->block != 0;
+    pm_count(&tx->stats.blocks_allocated, tx->writes.fresh_count);
+    pm_count(&tx->stats.blocks_freed, freed);
+    pm_count(&tx->stats.pointer_swaps, freed);
 }
 
 static void count_commit(struct minl2r_tx *tx)
@@ -682,18 +669,10 @@ static int commit_logged(struct minl2r_tx *tx)
 static const struct block_write *find_lone_word(const struct minl2r_tx *tx)
 {
     const struct writeset *ws = &tx->writes;
-    const struct block_write *lone = NULL;
+    const struct block_write *lone = ws->in_place;
 
-    if (tx->cursor.index > 0 || ws->allocs.count > 0 || ws->frees.count > 0)
-        return NULL;
-    for (const struct block_write *w = ws->first; w; w = w->next) {
-        if (w->extent_count == 0 && !w->fresh)
-            continue;
-        if (lone || w->fresh || w->extent_count > 1)
-            return NULL;
-        lone = w;
-    }
-    if (!lone)
+    if (!lone || lone->next_change || lone->extent_count > 1 || ws->swaps ||
+        tx->cursor.index > 0 || ws->allocs.count > 0 || ws->frees.count > 0)
         return NULL;
     uint64_t size = lone->extents[0].size;
 

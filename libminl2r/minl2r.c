@@ -423,19 +423,15 @@ __attribute__((noinline)) static int tx_usable(const struct minl2r_tx *tx)
 
 int minl2r_tx_commit(struct minl2r_tx *tx)
 {
-    int result = tx_usable(tx);
-
-    if (result == -EPERM)
-        return result;
+    if (!tx_is_usable(tx) && tx_usable(tx) == -EPERM)
+        return -EPERM;
     return tx_commit(tx);
 }
 
 int minl2r_tx_abort(struct minl2r_tx *tx)
 {
-    int result = tx_usable(tx);
-
-    if (result == -EPERM)
-        return result;
+    if (!tx_is_usable(tx) && tx_usable(tx) == -EPERM)
+        return -EPERM;
     return tx_abort(tx);
 }
 
@@ -498,10 +494,8 @@ int minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src
 int minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot, uint32_t offset,
                           const void *src, uint32_t size)
 {
-    int result = tx_usable(tx);
-
-    if (result < 0)
-        return result;
+    if (!tx_is_usable(tx))
+        return tx_usable(tx);
     if (!src && size > 0)
         return no_source();
     return writeset_write_block(&tx->writes, pool_offset(tx->pool, slot), offset, src,

@@ -55,12 +55,14 @@ bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan
     if (tx->cursor.index > 0 || ws->allocs.count > 0 || ws->frees.count > 0 ||
         ws->segments.count > 0)
         return false;
-    for (const struct block_write *w = ws->first; w; w = w->next) {
-        if (w->fresh
-                ? !plan_swap(plan, w)
-                : w->extent_count > 0 && (!tx->pool->prove || !plan_bytes(plan, w)))
+    if (ws->in_place && !tx->pool->prove)
+        return false;
+    for (const struct block_write *w = ws->swaps; w; w = w->next_change)
+        if (!plan_swap(plan, w))
             return false;
-    }
+    for (const struct block_write *w = ws->in_place; w; w = w->next_change)
+        if (!plan_bytes(plan, w))
+            return false;
     return log_space_needed(plan->changes_size + plan->swaps_size) <=
            log_part_space(tx->pool->geo.log_size);
 }
@@ -113,12 +115,10 @@ static int log_changes(struct minl2r_tx *tx)
 {
     struct log_writer writer = commit_begin_log(tx);
 
-    for (struct block_write *w = tx->writes.first; w; w = w->next)
-        if (!w->fresh)
-            log_bytes(&writer, w, tx->writes.fresh_count == 0);
-    for (const struct block_write *w = tx->writes.first; w; w = w->next)
-        if (w->fresh)
-            log_append_slot(&writer, w->slot, (struct pm_swap){w->block, w->fresh});
+    for (struct block_write *w = tx->writes.in_place; w; w = w->next_change)
+        log_bytes(&writer, w, !tx->writes.swaps);
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
+        log_append_slot(&writer, w->slot, (struct pm_swap){w->block, w->fresh});
     log_end(&writer);
     return commit_log_result(tx, &writer);
 }
@@ -159,8 +159,8 @@ static int quarantine_freed(struct minl2r_tx *tx)
 {
     int result = 0;
 
-    for (const struct block_write *w = tx->writes.first; w && result == 0; w = w->next)
-        if (w->fresh && w->block)
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
+        if (w->block)
             while (result == 0 && !alloc_quarantine(tx->pool, w->block))
                 result =
                     live_end_quarantine(tx->pool, &tx->phase, &tx->writes.settling);
@@ -173,7 +173,7 @@ int slot_commit(struct minl2r_tx *tx, const struct slot_plan *plan)
 
     if (result == 0) {
         watch_remember(tx->pool, tx->lane, tx->cursor.generation, &tx->writes);
-        if (tx->writes.fresh_count > 0)
+        if (tx->writes.swaps)
             alloc_prefetch_next(tx->pool); /* while F2 drains */
         result = commit_store_in_place(tx);
     }

@@ -134,8 +134,8 @@ void watch_remember_changes(struct minl2r_pool *pool, const struct lane *lane,
     watch->generation = generation;
     watch->size = 0;
     watch->frame_count = backtrace(watch->frames, FRAMES_MAX);
-    for (const struct block_write *w = writes->first; w; w = w->next)
-        for (uint32_t i = 0; !w->fresh && i < w->extent_count; i++)
+    for (const struct block_write *w = writes->in_place; w; w = w->next_change)
+        for (uint32_t i = 0; i < w->extent_count; i++)
             if (!w->extents[i].unchanged)
                 remember_extent(pool, watch, w->block + w->extents[i].start,
                                 &w->extents[i]);

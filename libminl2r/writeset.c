@@ -272,6 +272,8 @@ static uint32_t table_find(const struct writeset *ws, uint64_t key)
 
 static struct block_write *find_block_write(struct writeset *ws, uint64_t key)
 {
+    if (ws->block_count == 0)
+        return NULL;
     if (ws->latest && ws->latest->key == key)
         return ws->latest;
     struct block_write *write = ws->table[table_find(ws, key)];
@@ -788,6 +790,8 @@ static int sort_plain(struct writeset *ws)
     uint32_t done = 0;
     int result = 0;
 
+    if (plain->count == 0)
+        return 0;
     while (done < plain->count && result == 0) {
         result = sort_plain_range(ws, &plain->extents[done]);
         done += result == 0;
@@ -1129,11 +1133,27 @@ static void fold_edits(struct writeset *ws)
     ws->edits = NULL;
 }
 
+static void list_changes(struct writeset *ws)
+{
+    struct block_write **swap = &ws->swaps, **in_place = &ws->in_place;
+
+    for (struct block_write *write = ws->first; write; write = write->next) {
+        struct block_write ***last = write->fresh ? &swap : &in_place;
+
+        if (!write->fresh && write->extent_count == 0)
+            continue;
+        **last = write;
+        *last = &write->next_change;
+    }
+    *swap = *in_place = NULL;
+}
+
 void writeset_close(struct writeset *ws)
 {
     if (ws->edits)
         fold_edits(ws);
     link_plain(ws);
+    list_changes(ws);
 }
 
 /* ---- Write block: by slot -------------------------------------------------------- */
@@ -1189,12 +1209,14 @@ static bool take_lane_early(struct writeset *ws)
     return *ws->lane;
 }
 
-/* The whole content of `write`, past DRAM. */
-static void stream_block(struct writeset *ws, struct block_write *write,
-                         const void *src)
+/* The whole content of a fresh block, past DRAM. */
+static void stream_block(const struct writeset *ws, uint64_t fresh, const void *src)
 {
-    pm_store_nt(ws->phase, pool_at(ws->pool, write->fresh), src,
-                ws->pool->geo.block_size);
+    pm_store_nt(ws->phase, pool_at(ws->pool, fresh), src, ws->pool->geo.block_size);
+}
+
+static void set_streamed(const struct writeset *ws, struct block_write *write)
+{
     write->streamed = true;
     write->extent_count = 0;
     write->covered = ws->pool->geo.block_size;
@@ -1265,7 +1287,8 @@ static int queue_block(struct writeset *ws, struct block_write *write, uint32_t 
         return result;
     if (can_stream(ws, write, offset, size)) {
         if (size == ws->pool->geo.block_size) {
-            stream_block(ws, write, src);
+            stream_block(ws, write->fresh, src);
+            set_streamed(ws, write);
             return 0;
         }
         if (is_first && write->block)
@@ -1425,25 +1448,26 @@ static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t value,
         ws->block_count + 2 > ws->table_size / 2 ||
         !log_has_plenty(ws, LOG_SWAP_SIZE_MAX))
         return false;
-    struct block_write *holder = ws->table[table_find(ws, holder_block)];
+    struct block_write *holder = find_block_write(ws, holder_block);
 
     if ((holder && (holder->fresh || holder->extent_count > 0)) ||
-        ws->table[table_find(ws, value)])
+        find_block_write(ws, value))
         return false;
     struct block_write *writes =
         arena_try(&ws->arena, (holder ? 1 : 2) * sizeof(*writes));
 
     if (!writes || !take_lane_early(ws) || alloc_reserve(ws->pool, 1, 0, &fresh) < 0)
         return false;
-    struct block_write *write =
+    if (ws->fresh_count > 0) /* finds the page of the next while this one drains */
+        alloc_prefetch_next(ws->pool);
+    stream_block(ws, fresh, src);
+    struct block_write *write = /* while it drains, too */
         link_swap(ws, writes, holder, holder_block, slot, value);
 
     ws->log_queued += LOG_SWAP_SIZE_MAX;
     ws->fresh_count++;
     write->fresh = fresh;
-    if (ws->fresh_count > 1) /* finds the page of the next while this one drains */
-        alloc_prefetch_next(ws->pool);
-    stream_block(ws, write, src);
+    set_streamed(ws, write);
     return true;
 }
 

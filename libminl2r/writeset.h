@@ -30,9 +30,10 @@
  * the start of the pool, and its extents are in the order of the calls.
  */
 struct block_write {
-    struct block_write *next; /* in the order of first use */
-    uint64_t key;             /* of the table: `block`, or `slot` + 1 for a hole */
-    uint64_t block;           /* 0: the slot is a hole */
+    struct block_write *next;        /* in the order of first use */
+    struct block_write *next_change; /* in `swaps` or `in_place` */
+    uint64_t key;   /* of the table: `block`, or `slot` + 1 for a hole */
+    uint64_t block; /* 0: the slot is a hole */
     struct extent *extents;
     uint32_t extent_count;
     uint32_t extent_capacity;
@@ -88,6 +89,9 @@ struct writeset {
     struct plain plain;             /* ranges that are not sorted by blocks (yet) */
     struct block_write plain_write; /* of those that are plain at commit */
 
+    /* Once closed: blocks that are swapped, and those that have extents in place. */
+    struct block_write *swaps, *in_place;
+
     struct edit *edits;
     struct fresh_write *fresh_first, **fresh_last;
     struct run_list
@@ -126,8 +130,8 @@ int writeset_reserve_snapshots(struct writeset *ws, const struct minl2r_range *r
                                uint64_t count);
 
 /*
- * Turns what differs in the working copies into queued changes, and enters plain ranges
- * into the list of blocks: commit comes next. Cannot fail.
+ * Turns what differs in the working copies into queued changes, enters plain ranges into
+ * the list of blocks, and lists what changes: commit comes next. Cannot fail.
  */
 void writeset_close(struct writeset *ws);
 
