@@ -5,10 +5,12 @@
  * are taken near those that the same thread freed last, so that their bitmap lines are
  * still in its cache.
  *
- * What slot commits freed is used again by the thread that freed it, out of a stash of
- * its own: threads that overwrite blocks write nothing in DRAM that another one reads,
- * and what each of them swaps stays in few bitmap lines on media. Others rob a stash
- * only where nothing else is free.
+ * Block swaps take theirs out of a stash of the thread's own: what its slot commits
+ * freed, or, where that is used up, some at once out of the bitmap. So threads that
+ * swap blocks write nothing in DRAM that another one reads. Nor on media: as long as
+ * there is room, each takes blocks out of bitmap lines that no other does, and those to
+ * be swapped out of others than the rest, whose bits are read each time that something
+ * in them changes. Others rob a stash only where nothing else is free.
  */
 #include "libminl2r/alloc.h"
 
@@ -21,19 +23,27 @@
 
 #define STASHES_MAX 64u /* a power of two */
 #define STASH_SIZE 512u
+#define REFILL_MAX 16u /* blocks */
+#define LINE_WORDS (PM_LINE / 8)
 #define NONE UINT64_MAX
 
 /*
- * Of a thread, or of several where there are more threads than stashes: blocks that its
- * slot commits freed, oldest first. They are busy; those up to `ready` may be reserved,
- * the others are in quarantine. Who reads without the lock may see it late.
+ * Of a thread, or of several where there are more threads than stashes: blocks for its
+ * swaps; those that its slot commits freed, oldest first. They are busy; those up to
+ * `ready` may be reserved, the others are in quarantine. Who reads without the lock may
+ * see it late.
  */
 struct stash {
     struct spin lock;           /* taken before that of struct alloc */
     uint64_t begin, ready, end; /* of the ring */
     uint64_t *ring;             /* [STASH_SIZE], indexes */
-    uint64_t hint; /* word of busy to search first; of the lock of struct alloc */
 } __attribute__((aligned(128)));
+
+/* Words of busy to search first: for a thread's swaps, for the rest; NONE: not yet. */
+enum purpose { FOR_ALLOC, FOR_SWAP, PURPOSES };
+struct hints {
+    uint64_t words[PURPOSES];
+};
 
 struct alloc {
     uint64_t word_count; /* of busy and leaving */
@@ -43,8 +53,9 @@ struct alloc {
     struct stash *stashes;
     uint32_t stash_count; /* a power of two */
     uint64_t *rings;      /* of all stashes */
+    struct hints *hints;  /* [stash_count] */
 
-    _Alignas(128) struct spin lock; /* of the bitmaps above, and of what follows */
+    _Alignas(128) struct spin lock; /* of bitmaps and hints, and of what follows */
     uint64_t free_blocks;           /* zeros in busy; read without the lock */
 };
 
@@ -155,22 +166,17 @@ void alloc_reload(struct minl2r_pool *pool)
     if (alloc->word_count % 64 != 0)
         set_bits_from(alloc->full, alloc->word_count, (alloc->word_count + 63) / 64);
     memset(alloc->leaving, 0, alloc->word_count * 8);
-    for (uint32_t i = 0; i < alloc->stash_count; i++)
-        alloc->stashes[i].begin = alloc->stashes[i].ready = alloc->stashes[i].end = 0;
+    for (uint32_t i = 0; i < alloc->stash_count; i++) {
+        /* Not 0, since a refill goes in front. */
+        alloc->stashes[i] =
+            (struct stash){.begin = STASH_SIZE,
+                           .ready = STASH_SIZE,
+                           .end = STASH_SIZE,
+                           .ring = &alloc->rings[(size_t)i * STASH_SIZE]};
+        alloc->hints[i] = (struct hints){{NONE, NONE}};
+    }
     load_busy(pool);
     count_free(alloc);
-}
-
-/* Threads begin in different lines of the bitmaps. */
-static void init_stashes(struct alloc *alloc)
-{
-    uint64_t word_count = alloc->word_count, word = 0;
-
-    for (uint32_t i = 0; i < alloc->stash_count; i++) {
-        alloc->stashes[i] =
-            (struct stash){.ring = &alloc->rings[(size_t)i * STASH_SIZE], .hint = word};
-        word = word + 8 < word_count ? word + 8 : 0;
-    }
 }
 
 /* More threads than there are lanes do not commit at once. */
@@ -198,14 +204,14 @@ int alloc_attach(struct minl2r_pool *pool)
     alloc->full = calloc((alloc->word_count + 63) / 64, 8);
     alloc->stashes = aligned_alloc(_Alignof(struct stash),
                                    alloc->stash_count * sizeof(struct stash));
-    alloc->rings = malloc((size_t)alloc->stash_count * STASH_SIZE * 8);
+    alloc->rings = aligned_alloc(PM_LINE, (size_t)alloc->stash_count * STASH_SIZE * 8);
+    alloc->hints = malloc(alloc->stash_count * sizeof(struct hints));
     pool->alloc = alloc;
     if (!alloc->busy || !alloc->leaving || !alloc->full || !alloc->stashes ||
-        !alloc->rings) {
+        !alloc->rings || !alloc->hints) {
         alloc_detach(pool);
         return -ENOMEM;
     }
-    init_stashes(alloc);
     alloc_reload(pool);
     return 0;
 }
@@ -221,6 +227,7 @@ void alloc_detach(struct minl2r_pool *pool)
     free(alloc->full);
     free(alloc->stashes);
     free(alloc->rings);
+    free(alloc->hints);
     free(alloc);
     pool->alloc = NULL;
 }
@@ -233,9 +240,19 @@ static uint64_t load(const uint64_t *counter)
     return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
+static uint32_t own_index(const struct alloc *alloc)
+{
+    return thread_number() & (alloc->stash_count - 1);
+}
+
 static struct stash *own_stash(const struct alloc *alloc)
 {
-    return &alloc->stashes[thread_number() & (alloc->stash_count - 1)];
+    return &alloc->stashes[own_index(alloc)];
+}
+
+static uint64_t *own_hint(const struct alloc *alloc, enum purpose purpose)
+{
+    return &alloc->hints[own_index(alloc)].words[purpose];
 }
 
 static uint64_t count_ready(const struct stash *stash)
@@ -302,14 +319,53 @@ static uint64_t find_one(const uint64_t *words, uint64_t from, uint64_t to)
     return to;
 }
 
-static uint64_t find_block(const struct alloc *alloc, uint64_t hint)
+static bool is_hinted_at(const struct alloc *alloc, uint64_t line)
 {
-    uint64_t word = find_zero(alloc->full, hint, alloc->word_count);
+    for (uint32_t i = 0; i < alloc->stash_count; i++)
+        for (int purpose = 0; purpose < PURPOSES; purpose++)
+            if (alloc->hints[i].words[purpose] / LINE_WORDS == line)
+                return true;
+    return false;
+}
+
+/* A word of [from, to) that is not full, in a line that is nobody's, or NONE. */
+static uint64_t find_unshared(const struct alloc *alloc, uint64_t from, uint64_t to)
+{
+    uint64_t word = find_zero(alloc->full, from, to);
+
+    while (word != NONE && is_hinted_at(alloc, word / LINE_WORDS))
+        word = find_zero(alloc->full, (word / LINE_WORDS + 1) * LINE_WORDS, to);
+    return word;
+}
+
+/* A word that is not full: in the line of the hint, in one that is nobody's, or in any;
+ * the hint moves there. NONE if all are full. */
+static uint64_t find_word(const struct alloc *alloc, uint64_t *hint)
+{
+    uint64_t next_line = *hint == NONE ? 0 : (*hint / LINE_WORDS + 1) * LINE_WORDS;
+    uint64_t word = find_zero(alloc->full, *hint, next_line);
 
     if (word == NONE)
-        word = find_zero(alloc->full, 0, hint);
+        word = find_unshared(alloc, next_line, alloc->word_count);
     if (word == NONE)
-        return NONE;
+        word = find_unshared(alloc, 0, next_line);
+    if (word == NONE)
+        word = find_zero(alloc->full, 0, alloc->word_count);
+    if (word != NONE)
+        *hint = word;
+    return word;
+}
+
+/* Not in the first line, where the rest of what the thread allocates begins. */
+static uint64_t find_word_for_swap(const struct alloc *alloc)
+{
+    if (*own_hint(alloc, FOR_ALLOC) == NONE)
+        find_word(alloc, own_hint(alloc, FOR_ALLOC));
+    return find_word(alloc, own_hint(alloc, FOR_SWAP));
+}
+
+static uint64_t first_zero_of(const struct alloc *alloc, uint64_t word)
+{
     return word * 64 + (uint64_t)__builtin_ctzll(~alloc->busy[word]);
 }
 
@@ -333,6 +389,9 @@ static uint64_t find_run_in(const struct alloc *alloc, uint64_t count, uint64_t 
 static uint64_t find_run(const struct alloc *alloc, uint64_t count, uint64_t hint)
 {
     uint64_t limit = alloc->word_count * 64;
+
+    if (hint == NONE)
+        hint = 0;
     uint64_t index = find_run_in(alloc, count, hint * 64, limit);
 
     if (index != NONE)
@@ -364,24 +423,79 @@ static void mark_free(struct alloc *alloc, struct run_cursor cursor)
     struct run_piece piece;
 
     count_add(alloc, cursor.end - cursor.index);
-    own_stash(alloc)->hint = cursor.index / 64;
     while (run_next(&cursor, &piece)) {
         set_busy_word(alloc, piece.word, alloc->busy[piece.word] & ~piece.mask);
         alloc->full[piece.word / 64] &= ~((uint64_t)1 << piece.word % 64);
     }
 }
 
+/* Those that the thread allocates next lie near, but not among those of its swaps. */
+static void mark_given_back(struct alloc *alloc, struct run_cursor cursor)
+{
+    uint64_t word = cursor.index / 64;
+
+    mark_free(alloc, cursor);
+    if (word / LINE_WORDS != *own_hint(alloc, FOR_SWAP) / LINE_WORDS)
+        *own_hint(alloc, FOR_ALLOC) = word;
+}
+
 static uint64_t find_and_mark(struct alloc *alloc, uint64_t count)
 {
-    uint64_t *hint = &own_stash(alloc)->hint;
-    uint64_t index =
-        count == 1 ? find_block(alloc, *hint) : find_run(alloc, count, *hint);
+    uint64_t *hint = own_hint(alloc, FOR_ALLOC);
+    uint64_t index = NONE;
 
+    if (count > 1)
+        index = find_run(alloc, count, *hint);
+    else if (find_word(alloc, hint) != NONE)
+        index = first_zero_of(alloc, *hint);
     if (index != NONE) {
         mark_busy(alloc, (struct run_cursor){index, index + count});
         *hint = index / 64;
     }
     return index;
+}
+
+static bool leaves(uint64_t available, uint64_t count, uint64_t spare)
+{
+    return available >= count && available - count >= spare;
+}
+
+/* Blocks of one word, in front of what is in quarantine. With the stash's lock, and that
+ * of the bitmaps. */
+static void refill_of_word(struct alloc *alloc, struct stash *stash, uint64_t word,
+                           uint64_t count)
+{
+    uint64_t indexes[REFILL_MAX], found = 0;
+
+    for (; found < count && alloc->busy[word] != UINT64_MAX; found++) {
+        indexes[found] = first_zero_of(alloc, word);
+        mark_busy(alloc, (struct run_cursor){indexes[found], indexes[found] + 1});
+    }
+    while (found > 0) {
+        uint64_t begin = stash->begin - 1;
+
+        __atomic_store_n(&stash->ring[begin % STASH_SIZE], indexes[--found],
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&stash->begin, begin, __ATOMIC_RELAXED);
+    }
+}
+
+/* A stash that has none ready gets some out of the bitmap, as far as that leaves the
+ * spare blocks. With the stash's lock. */
+static void refill(struct alloc *alloc, struct stash *stash, uint64_t spare)
+{
+    uint64_t count = STASH_SIZE - (stash->end - stash->begin);
+
+    if (count > REFILL_MAX)
+        count = REFILL_MAX;
+    spin_lock(&alloc->lock);
+    while (count > 0 && !leaves(alloc->free_blocks, count, spare))
+        count--;
+    uint64_t word = count > 0 ? find_word_for_swap(alloc) : NONE;
+
+    if (word != NONE)
+        refill_of_word(alloc, stash, word, count);
+    spin_unlock(&alloc->lock);
 }
 
 /*
@@ -394,15 +508,12 @@ static uint64_t reserve_stashed(struct alloc *alloc, uint64_t spare)
     uint64_t index = NONE;
 
     spin_lock(&stash->lock);
+    if (count_ready(stash) == 0)
+        refill(alloc, stash, spare);
     if (count_ready(stash) > 0 && load(&alloc->free_blocks) >= spare)
         index = pop_ready(stash);
     spin_unlock(&stash->lock);
     return index;
-}
-
-static bool leaves(uint64_t available, uint64_t count, uint64_t spare)
-{
-    return available >= count && available - count >= spare;
 }
 
 /* What is stashed is not counted: so much is free at least. */
@@ -444,25 +555,33 @@ static uint64_t reserve_last(struct alloc *alloc, uint64_t count, uint64_t spare
     return index;
 }
 
-int alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
-                  uint64_t *offset)
+static int result_of(const struct minl2r_pool *pool, uint64_t index, uint64_t *offset)
 {
-    uint64_t index = count == 1 ? reserve_stashed(pool->alloc, spare) : NONE;
-
-    if (index == NONE)
-        index = reserve_free(pool->alloc, count, spare);
-    if (index == NONE)
-        index = reserve_last(pool->alloc, count, spare);
     if (index == NONE)
         return -ENOSPC;
     *offset = block_offset(&pool->geo, index);
     return 0;
 }
 
+int alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
+                  uint64_t *offset)
+{
+    uint64_t index = reserve_free(pool->alloc, count, spare);
+
+    if (index == NONE)
+        index = reserve_last(pool->alloc, count, spare);
+    return result_of(pool, index, offset);
+}
+
+int alloc_reserve_swap(struct minl2r_pool *pool, uint64_t spare, uint64_t *offset)
+{
+    return result_of(pool, reserve_stashed(pool->alloc, spare), offset);
+}
+
 void alloc_release(struct minl2r_pool *pool, struct block_run run)
 {
     spin_lock(&pool->alloc->lock);
-    mark_free(pool->alloc, run_begin(pool, run));
+    mark_given_back(pool->alloc, run_begin(pool, run));
     spin_unlock(&pool->alloc->lock);
 }
 
@@ -578,7 +697,7 @@ void alloc_release_freed(struct minl2r_pool *pool, struct block_run run)
 
     spin_lock(&pool->alloc->lock);
     clear_leaving(pool->alloc, cursor);
-    mark_free(pool->alloc, cursor);
+    mark_given_back(pool->alloc, cursor);
     spin_unlock(&pool->alloc->lock);
 }
 

@@ -51,6 +51,13 @@ uint64_t alloc_free_blocks(const struct minl2r_pool *pool);
 int alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
                   uint64_t *offset);
 
+/*
+ * As alloc_reserve(), one block that a slot is to name. Threads that swap blocks share no
+ * line of the bitmaps by these, as long as there is room. -ENOSPC does not say that none
+ * is free: alloc_reserve() may find one.
+ */
+int alloc_reserve_swap(struct minl2r_pool *pool, uint64_t spare, uint64_t *offset);
+
 /* reserved -> free. Nothing of the blocks may be in flight any more. */
 void alloc_release(struct minl2r_pool *pool, struct block_run run);
 
@@ -80,7 +87,7 @@ void alloc_release_freed(struct minl2r_pool *pool, struct block_run run);
  * Quarantine: freed blocks in the order in which they were freed; each thread's are in
  * one of several. Who ends it for those up to a mark takes the mark first, then settles
  * every live lane, and fences: see live.h. Those are then the first that the thread
- * reserves, and others where nothing else is free.
+ * reserves for its swaps, and others where nothing else is free.
  */
 uint32_t alloc_quarantines(const struct minl2r_pool *pool);
 uint32_t alloc_own_quarantine(const struct minl2r_pool *pool);

@@ -48,23 +48,25 @@ static inline void owned_add(struct owned *owned, struct interval range)
 
 /*
  * The DRAM twin of a struct pm_lane. All fields but `busy` belong to who holds the
- * lane; that of live.h others read, too, each in lines of its own.
+ * lane; those of live.h others read, too: apart from the rest, and what changes with
+ * each commit apart from what seldom does.
  */
 struct lane {
     struct spin busy;
-    uint32_t index;
     uint64_t settled;          /* at least so much is durable */
     uint64_t generation;       /* the last one, settled or live */
     struct minl2r_stats stats; /* of words without a transaction */
 
-    _Alignas(128) uint64_t live; /* of live.h; atomic, as all that follows */
+    _Alignas(
+        128) uint64_t live; /* of live.h; atomic, as all that follows but `index` */
     struct interval slots;
-
-    _Alignas(128) struct interval
-        slots_around; /* has `slots` in it, and seldom changes */
     struct owned bytes;
+
+    _Alignas(128) struct interval slots_around; /* has `slots` in it */
+    struct owned bytes_around; /* each range has that of `bytes` in it */
     struct lane *next_live;
     bool has_been_live;
+    uint32_t index;
 } __attribute__((aligned(128)));
 
 /* Reads every lane's settled word. -ENOMEM. */

@@ -6,8 +6,9 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/watch.h"
 
-/* Commits. */
-#define SLOTS_AROUND_LASTS 256
+/* What lies around all that a lane changed in so many commits, in such steps. */
+#define AROUND_LASTS 4096
+#define AROUND_STEP 256 /* bytes, a power of two */
 
 int settling_init(struct settling *settling, const struct minl2r_pool *pool)
 {
@@ -48,9 +49,15 @@ static bool overlaps_any(const struct owned *owned, struct interval range)
 }
 
 /*
- * The slots of a busy lane change with each commit, and looking at them takes their line
- * away from its processor; what is outside of all that it changed lately needs no look.
+ * What a busy lane owns changes with each commit, and looking at it takes its line away
+ * from the lane's processor; what is outside of all that it changed lately needs no look.
  */
+static bool overlaps_bytes(const struct lane *lane, struct interval range)
+{
+    return overlaps_any(&lane->bytes_around, range) &&
+           overlaps_any(&lane->bytes, range);
+}
+
 static bool overlaps_slots(const struct lane *lane, struct interval range)
 {
     return overlaps(&lane->slots_around, range) && overlaps(&lane->slots, range);
@@ -93,7 +100,7 @@ void live_settle_bytes(struct minl2r_pool *pool, const struct lane *own,
                        struct settling *settling)
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
-        if (lane != own && overlaps_any(&lane->bytes, range))
+        if (lane != own && overlaps_bytes(lane, range))
             settle(pool, lane, phase, settling);
 }
 
@@ -102,14 +109,15 @@ void live_settle_word(struct minl2r_pool *pool, const struct lane *own,
                       struct settling *settling)
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
-        if (lane != own &&
-            (overlaps_any(&lane->bytes, range) || overlaps_slots(lane, range)))
+        if (lane != own && (overlaps_bytes(lane, range) || overlaps_slots(lane, range)))
             settle(pool, lane, phase, settling);
 }
 
-/* Unless its holder has gone on. */
+/* Unless its holder has gone on: then its line stays with it. */
 static void forget(struct lane *lane, uint64_t generation)
 {
+    if (live_generation_of(lane) != generation)
+        return;
     __atomic_compare_exchange_n(&lane->live, &generation, 0, false, __ATOMIC_RELEASE,
                                 __ATOMIC_RELAXED);
 }
@@ -134,7 +142,7 @@ int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
         uint64_t generation = live_generation_of(lane);
 
         if (generation == 0 ||
-            !(overlaps_any(&lane->bytes, range) || overlaps_slots(lane, range)))
+            !(overlaps_bytes(lane, range) || overlaps_slots(lane, range)))
             continue;
         watch_check(pool, lane, generation);
         raise_settled(pool, lane, generation, phase);
@@ -182,14 +190,34 @@ static void store_interval(struct interval *to, struct interval value)
         __atomic_store_n(&to->high, value.high, __ATOMIC_RELAXED);
 }
 
-/* Widened as slots need it, and narrow again every so often. */
-static void store_slots(struct lane *lane, uint64_t generation, struct interval slots)
+/* In whole steps, so that what grows by a slot at a time seldom changes it. */
+static struct interval round_out(struct interval value)
 {
-    bool begins_again = generation % SLOTS_AROUND_LASTS == 0;
+    uint64_t mask = AROUND_STEP - 1;
 
-    store_interval(&lane->slots_around,
-                   begins_again ? slots : interval_join(lane->slots_around, slots));
-    store_interval(&lane->slots, slots);
+    return (struct interval){value.low & ~mask, (value.high + mask) & ~mask};
+}
+
+static void store_around(struct interval *to, struct interval value, bool begins_again)
+{
+    struct interval rounded = round_out(value);
+
+    store_interval(to, begins_again ? rounded : interval_join(*to, rounded));
+}
+
+/* Widened as slots and bytes need it, and narrow again every so often. */
+static void widen_around(struct lane *lane, uint64_t generation, struct interval slots,
+                         const struct owned *bytes)
+{
+    bool begins_again = generation % AROUND_LASTS == 0;
+    struct owned *around = &lane->bytes_around;
+
+    store_around(&lane->slots_around, slots, begins_again);
+    for (uint32_t i = 0; i < bytes->count; i++)
+        store_around(&around->ranges[i], bytes->ranges[i],
+                     begins_again || i >= around->count);
+    if (begins_again || around->count < bytes->count)
+        __atomic_store_n(&around->count, bytes->count, __ATOMIC_RELAXED);
 }
 
 static void store_owned(struct owned *to, const struct owned *from)
@@ -212,7 +240,8 @@ static void link_lane(struct minl2r_pool *pool, struct lane *lane)
 void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
                 struct interval slots, const struct owned *bytes)
 {
-    store_slots(lane, generation, slots);
+    widen_around(lane, generation, slots, bytes);
+    store_interval(&lane->slots, slots);
     store_owned(&lane->bytes, bytes);
     __atomic_store_n(&lane->live, generation, __ATOMIC_RELEASE);
     if (!lane->has_been_live)

@@ -17,7 +17,7 @@
 #define FREED_MAX 256
 
 /* So many blocks in quarantine are taken out of it by the next slot commit. */
-#define QUARANTINE_LONG 16
+#define QUARANTINE_LONG 64
 
 /* ---- Which transactions ---------------------------------------------------------- */
 

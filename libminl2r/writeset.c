@@ -172,6 +172,13 @@ static int reserve_blocks(struct writeset *ws, uint64_t count, uint64_t spare,
     return alloc_reserve(ws->pool, count, spare, offset);
 }
 
+static int reserve_for_swap(struct writeset *ws, uint64_t spare, uint64_t *offset)
+{
+    if (alloc_reserve_swap(ws->pool, spare, offset) == 0)
+        return 0;
+    return reserve_blocks(ws, 1, spare, offset);
+}
+
 /* ---- Log space ------------------------------------------------------------------- */
 
 /* A swap's record, or two of blocks. */
@@ -572,7 +579,7 @@ static void choose_pointer(struct writeset *ws, struct block_write *write,
     if (write->fresh || !write->slot || write->slots ||
         covered < ws->pool->geo.pointer_threshold || is_freed(ws, write->block))
         return;
-    if (reserve_blocks(ws, 1, 0, &write->fresh) < 0)
+    if (reserve_for_swap(ws, 0, &write->fresh) < 0)
         write->fresh = 0;
     else
         ws->fresh_count++;
@@ -1315,7 +1322,7 @@ static int fill_hole(struct writeset *ws, struct block_write *write)
 {
     if (write->fresh)
         return 0;
-    if (reserve_blocks(ws, 1, ws->pool->geo.spare_blocks, &write->fresh) < 0) {
+    if (reserve_for_swap(ws, ws->pool->geo.spare_blocks, &write->fresh) < 0) {
         write->fresh = 0;
         return error_set(ENOSPC, "no free block");
     }
@@ -1456,7 +1463,7 @@ static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t value,
     struct block_write *writes =
         arena_try(&ws->arena, (holder ? 1 : 2) * sizeof(*writes));
 
-    if (!writes || !take_lane_early(ws) || alloc_reserve(ws->pool, 1, 0, &fresh) < 0)
+    if (!writes || !take_lane_early(ws) || alloc_reserve_swap(ws->pool, 0, &fresh) < 0)
         return false;
     if (ws->fresh_count > 0) /* finds the page of the next while this one drains */
         alloc_prefetch_next(ws->pool);

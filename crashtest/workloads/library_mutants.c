@@ -650,15 +650,15 @@ uint64_t __wrap_alloc_free_blocks(const struct minl2r_pool *pool)
            (now.in_quarantine != 0 && now.left_quarantine != now.in_quarantine);
 }
 
-int __real_alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
-                         uint64_t *offset);
-int __wrap_alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
-                         uint64_t *offset);
-int __wrap_alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
-                         uint64_t *offset)
+int __real_alloc_reserve_swap(struct minl2r_pool *pool, uint64_t spare,
+                              uint64_t *offset);
+int __wrap_alloc_reserve_swap(struct minl2r_pool *pool, uint64_t spare,
+                              uint64_t *offset);
+int __wrap_alloc_reserve_swap(struct minl2r_pool *pool, uint64_t spare,
+                              uint64_t *offset)
 {
     if (now.left_quarantine == 0)
-        return __real_alloc_reserve(pool, count, spare, offset);
+        return __real_alloc_reserve_swap(pool, spare, offset);
     *offset = now.left_quarantine;
     now.in_quarantine = now.left_quarantine = 0;
     return 0;

@@ -174,7 +174,7 @@ static const struct pmfs_mutant mutants[] = {
            NUMBER_FORGOTTEN, "creat-A/bar+remount+creat-foo", 0),
     MUTANT("block_forgotten", "R3",
            "mounting forgets that a block is taken, and then it is given away", "run",
-           BLOCK_FORGOTTEN, "creat-A/bar+remount+extend-foo", 0),
+           BLOCK_FORGOTTEN, "creat-A/bar+remount+write-far", 0),
     MUTANT("bits_not_flushed", "F1", "repair does not flush a bit of a bitmap", "fsck",
            BITS_NOT_FLUSHED, "repair-free-blocks", 0),
     MUTANT("bits_not_noted", "R10",

@@ -208,12 +208,12 @@ static void damage_of_the_pool_is_a_finding_and_the_tree_is_checked_too(void **s
     struct fixture *f = *state;
     struct words words = {.wanted = "pool: bitmap of zone 0"};
     struct pmfs_fsck_summary summary;
-    const uint8_t none = 0;
 
     make_tree(f);
     uint64_t zones_offset = f->fs->pool->geo.zones_offset;
+    uint64_t bits = *pool_bitmap_word(f->fs->pool, 0) & ~(uint64_t)1;
     fixture_unmount(f);
-    poke(f, zones_offset, &none, sizeof(none));
+    poke(f, zones_offset, &bits, sizeof(bits));
     assert_error(pmfs_fsck(f->path, look_for_words, &words, &summary), EUCLEAN);
     assert_true(words.seen);
     assert_true(summary.findings >= 1);

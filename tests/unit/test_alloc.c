@@ -14,10 +14,12 @@
 #define SEED 5
 #define THREADS 3u
 #define QUARANTINE_MAX 512u
+#define REFILL_MAX 16u
 
 /* ---- The model ------------------------------------------------------------------- */
 
-/* Of those that were in quarantine, who freed them has a stash: STASHED. */
+/* Of those that were in quarantine, who freed them has a stash: STASHED. What a stash got
+ * out of the bitmap is FREE here. */
 enum block_state {
     FREE,
     STASHED,
@@ -124,19 +126,24 @@ static void set_states(struct model *model, uint64_t index, uint64_t count,
 
 static void compare(const struct model *model)
 {
+    uint64_t refilled = 0;
+
     assert_int_equal(alloc_free_blocks(model->pool),
                      model->free_count + model->quarantined_count);
     for (uint64_t i = 0; i < block_count(model); i++) {
         uint8_t state = model->states[i];
         struct block_run block = run_at(model, i, 1);
+        bool is_reserved = alloc_is_reserved(model->pool, block.offset);
 
-        if (state != STASHED) /* robbed since, or not */
-            assert_int_equal(alloc_is_reserved(model->pool, block.offset),
-                             state == RESERVED || state == FREED ||
-                                 state == QUARANTINED);
+        if (state == FREE)
+            refilled += is_reserved;
+        else if (state != STASHED) /* robbed since, or not */
+            assert_int_equal(is_reserved, state == RESERVED || state == FREED ||
+                                              state == QUARANTINED);
         assert_int_equal(alloc_is_allocated(model->pool, block),
                          state == ALLOCATED || state == LEAVING || state == FIXED);
     }
+    assert_in_range(refilled, 0, alloc_quarantines(model->pool) * REFILL_MAX);
 }
 
 /* ---- Edges ----------------------------------------------------------------------- */
@@ -150,10 +157,20 @@ static bool has_run(const struct model *model, uint64_t count)
     return false;
 }
 
+/* As transactions do. */
+static int reserve_for_swap(struct minl2r_pool *pool, uint64_t spare, uint64_t *offset)
+{
+    int result = alloc_reserve_swap(pool, spare, offset);
+
+    return result == -ENOSPC ? alloc_reserve(pool, 1, spare, offset) : result;
+}
+
 static void reserve(struct model *model, uint64_t count, uint64_t spare)
 {
     uint64_t offset;
-    int result = alloc_reserve(model->pool, count, spare, &offset);
+    int result = count == 1 && random_below(&model->random, 2)
+                     ? reserve_for_swap(model->pool, spare, &offset)
+                     : alloc_reserve(model->pool, count, spare, &offset);
 
     if (result < 0) {
         assert_int_equal(result, -ENOSPC);
@@ -445,7 +462,7 @@ static uint64_t reserve_as(const struct model *model, uint32_t number)
     uint64_t offset;
 
     become_thread(number);
-    assert_ok(alloc_reserve(model->pool, 1, 0, &offset));
+    assert_ok(reserve_for_swap(model->pool, 0, &offset));
     return block_index(&model->pool->geo, offset);
 }
 
@@ -455,6 +472,8 @@ static void assert_no_space_as(const struct model *model, uint32_t number,
     uint64_t offset;
 
     become_thread(number);
+    if (count == 1)
+        assert_int_equal(alloc_reserve_swap(model->pool, spare, &offset), -ENOSPC);
     assert_int_equal(alloc_reserve(model->pool, count, spare, &offset), -ENOSPC);
 }
 
@@ -576,6 +595,124 @@ static void spare_blocks_may_lie_in_stashes(void **state)
     }
 }
 
+/* ---- Stashes out of the bitmap --------------------------------------------------- */
+
+/* What blocks of a bitmap line are for: swaps of a thread, or other things of one. */
+struct lines {
+    uint8_t users[64]; /* 0: nobody yet */
+};
+
+static void use_line(struct lines *lines, uint64_t index, uint32_t number, bool swap)
+{
+    uint8_t user = (uint8_t)(1 + 2 * number + swap);
+    uint8_t *line = &lines->users[index / (PM_LINE * 8)];
+
+    assert_true(*line == 0 || *line == user);
+    *line = user;
+}
+
+static void swaps_share_no_bitmap_line_with_anything(void **state)
+{
+    struct model model;
+    struct lines lines = {{0}};
+    uint64_t offset;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    for (uint32_t i = 0; i < 1200; i++)
+        for (uint32_t number = 0; number < THREADS; number++) {
+            use_line(&lines, reserve_as(&model, number), number, true);
+            if (i % 2)
+                continue;
+            assert_ok(alloc_reserve(model.pool, 1, 0, &offset));
+            use_line(&lines, block_index(&model.pool->geo, offset), number, false);
+        }
+    remove_model(&model);
+}
+
+/* Overwrites by slot commits, each freeing what another one took. */
+static void swaps_go_on_in_lines_of_their_own(void **state)
+{
+    struct model model;
+    struct lines lines = {{0}};
+    uint64_t blocks[THREADS][100];
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    for (uint32_t i = 0; i < 20000; i++)
+        for (uint32_t number = 0; number < THREADS; number++) {
+            uint64_t *block = &blocks[number][i < 100 ? i : i * 37 % 100];
+            uint64_t old = *block;
+
+            *block = reserve_as(&model, number);
+            use_line(&lines, *block, number, true);
+            if (i < 100)
+                continue;
+            put_in_quarantine(&model, number, old);
+            if (i % 10 == 0)
+                end_quarantine_of(&model, number);
+        }
+    remove_model(&model);
+}
+
+/* And nobody finds one that another one has. */
+static void threads_find_every_block_for_swaps(void **state)
+{
+    struct model model;
+    uint64_t count = 0, offset;
+    int result = 0;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    for (; result == 0; count += result == 0) {
+        become_thread((uint32_t)(count % THREADS));
+        result = count % 5 == 0 ? alloc_reserve(model.pool, 1, 0, &offset)
+                                : reserve_for_swap(model.pool, 0, &offset);
+        if (result < 0)
+            break;
+        uint64_t index = block_index(&model.pool->geo, offset);
+
+        assert_int_equal(model.states[index], FREE);
+        set_states(&model, index, 1, RESERVED);
+    }
+    assert_int_equal(result, -ENOSPC);
+    assert_int_equal(model.free_count, 0);
+    compare(&model);
+    remove_model(&model);
+}
+
+static void refilled_stash_is_free_for_all(void **state)
+{
+    struct model model;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    for (uint32_t number = 0; number < THREADS; number++)
+        reserve_as(&model, number);
+    assert_int_equal(alloc_free_blocks(model.pool), model.free_count - THREADS);
+    assert_int_equal(take_all(&model), model.free_count - THREADS);
+    remove_model(&model);
+}
+
+/* In one word: small pools are in few. */
+static void refill_leaves_spare_blocks(void **state)
+{
+    struct model model;
+    uint64_t offset;
+
+    (void)state;
+    make_model(&model, (size_t)1 << 20, 4096);
+    uint64_t spare = model.free_count - REFILL_MAX / 2;
+
+    for (uint32_t i = 0; i < REFILL_MAX / 2; i++)
+        assert_ok(alloc_reserve_swap(model.pool, spare, &offset));
+    assert_no_space_as(&model, 0, 1, spare);
+    assert_int_equal(take_all(&model), spare);
+    remove_model(&model);
+}
+
+/* ---- Quarantine that is full ----------------------------------------------------- */
+
 /* What may be reserved makes room by going back to the bitmap. */
 static void quarantine_that_is_full_has_room_once_it_has_ended(void **state)
 {
@@ -684,6 +821,11 @@ int main(void)
         cmocka_unit_test(quarantine_ends_up_to_the_mark),
         cmocka_unit_test(run_is_found_in_several_stashes),
         cmocka_unit_test(spare_blocks_may_lie_in_stashes),
+        cmocka_unit_test(swaps_share_no_bitmap_line_with_anything),
+        cmocka_unit_test(swaps_go_on_in_lines_of_their_own),
+        cmocka_unit_test(threads_find_every_block_for_swaps),
+        cmocka_unit_test(refilled_stash_is_free_for_all),
+        cmocka_unit_test(refill_leaves_spare_blocks),
         cmocka_unit_test(quarantine_that_is_full_has_room_once_it_has_ended),
         cmocka_unit_test(leaving_of_what_is_not_allocated_is_einval_and_marks_nothing),
         cmocka_unit_test(segment_is_claimed_once_and_only_where_it_is_free),

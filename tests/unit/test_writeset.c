@@ -1498,7 +1498,7 @@ static void root_is_the_librarys(void **state)
 
 /* ---- Quarantine ------------------------------------------------------------------ */
 
-#define LONG 16 /* a quarantine that the next slot commit ends */
+#define LONG 64 /* a quarantine that the next slot commit ends */
 
 static void write_by_slots(struct bed *bed, struct minl2r_tx *tx, int from, int to)
 {
