@@ -14,6 +14,7 @@ struct search {
     const struct account *account;
     const struct account_entry *culprit; /* NULL: nothing was lost */
     const struct trace_event *follower;  /* a store that did arrive, or had; or NULL */
+    size_t follower_index;               /* of it in the trace, if it arrived */
     const struct trace_event *flush;     /* that came too early, or has no fence */
     const struct trace_event *last;      /* the last store before the crash, or NULL */
 };
@@ -53,18 +54,32 @@ static bool is_torn(const struct search *search)
     return some_arrived;
 }
 
-static const struct trace_event *first_survivor(const struct search *search)
+/* The first store after the culprit that arrived; one that matters, if any does. */
+static const struct account_entry *first_survivor(const struct search *search)
 {
-    const struct account_entry *culprit = search->culprit;
+    const struct account_entry *culprit = search->culprit, *first = NULL;
 
     for (size_t i = 0; i < search->account->count; i++) {
         const struct account_entry *entry = &search->account->entries[i];
 
-        if (!entry->lost && entry->level == culprit->level &&
-            entry->index > culprit->index && !is_same_store(entry, culprit))
-            return &entry->event;
+        if (entry->lost || entry->level != culprit->level ||
+            is_same_store(entry, culprit) ||
+            (entry->index <= culprit->index && !culprit->event.unseen))
+            continue;
+        if (entry->matters)
+            return entry;
+        if (!first)
+            first = entry;
     }
-    return NULL;
+    return first;
+}
+
+static void find_survivor(struct search *search)
+{
+    const struct account_entry *entry = first_survivor(search);
+
+    search->follower = entry ? &entry->event : NULL;
+    search->follower_index = entry ? entry->index : 0;
 }
 
 static bool is_undecided(const struct search *search, size_t index)
@@ -114,6 +129,53 @@ static const struct trace_event *flush_after(const struct search *search)
     return NULL;
 }
 
+/* The first flush of the culprit in its operation, before the crash or after it; SIZE_MAX:
+ * there is none. */
+static size_t flush_of_operation(const struct search *search)
+{
+    for (size_t i = search->culprit->index + 1; i < search->trace->count; i++) {
+        const struct trace_event *event = &search->trace->events[i];
+
+        if (event->kind == TRACE_END && !is_of_other(event, &search->culprit->event))
+            return SIZE_MAX;
+        if (is_flush_of(event, &search->culprit->event))
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+/* The newest durable store between the culprit and `end`. */
+static const struct trace_event *durable_between(const struct search *search,
+                                                 size_t end)
+{
+    for (size_t i = end < search->end ? end : search->end;
+         i-- > search->culprit->index + 1;) {
+        const struct trace_event *event = &search->trace->events[i];
+
+        if (trace_is_store(event) && !is_undecided(search, i) &&
+            !is_of_other(event, &search->culprit->event))
+            return event;
+    }
+    return NULL;
+}
+
+/* What needs the culprit was stored before the culprit is flushed; which it is. */
+static bool is_flushed_late(struct search *search)
+{
+    size_t flush = flush_of_operation(search);
+
+    if (flush == SIZE_MAX)
+        return false;
+    if (!search->follower)
+        search->follower = durable_between(search, flush);
+    else if (search->follower_index > flush)
+        return false;
+    if (!search->follower)
+        return false;
+    search->flush = &search->trace->events[flush];
+    return true;
+}
+
 /* Did the flush at `index` have something to do? Its operation has stored to the line.
  */
 static bool had_reason(const struct trace *trace, size_t index)
@@ -133,7 +195,19 @@ static bool had_reason(const struct trace *trace, size_t index)
     return false;
 }
 
-/* A flush that was meant for the culprit, but came before it. */
+static bool is_fenced_between(const struct search *search, size_t flush, size_t end)
+{
+    const struct trace_event *events = search->trace->events;
+
+    for (size_t i = flush + 1; i < end; i++)
+        if ((events[i].kind == TRACE_FENCE || events[i].kind == TRACE_CLFLUSH) &&
+            events[i].thread == events[flush].thread)
+            return true;
+    return events[flush].kind == TRACE_CLFLUSH;
+}
+
+/* A flush that was meant for the culprit, but came before it: it had nothing else to do, or
+ * the culprit is between it and its fence. */
 static const struct trace_event *flush_before(const struct search *search)
 {
     for (size_t i = search->culprit->index; i-- > 0;) {
@@ -144,7 +218,10 @@ static const struct trace_event *flush_before(const struct search *search)
         if (event->kind == TRACE_BEGIN || event->kind == TRACE_END)
             return NULL;
         if (is_flush_of(event, &search->culprit->event))
-            return had_reason(search->trace, i) ? NULL : event;
+            return had_reason(search->trace, i) &&
+                           is_fenced_between(search, i, search->culprit->index)
+                       ? NULL
+                       : event;
     }
     return NULL;
 }
@@ -213,6 +290,8 @@ static bool has_flushes(const struct trace *trace)
 
 static enum blame_kind kind_of_unflushed(struct search *search)
 {
+    if (search->culprit->event.unseen)
+        return BLAME_UNSEEN;
     if (!has_flushes(search->trace) && search->culprit->level == 0)
         return BLAME_NEVER_FLUSHED;
     search->flush = flush_before(search);
@@ -224,11 +303,13 @@ static enum blame_kind kind_of_loss(struct search *search)
 {
     if (is_torn(search))
         return BLAME_TORN;
-    search->follower = first_survivor(search);
+    find_survivor(search);
     if (is_race(search))
         return BLAME_RACE;
-    search->follower = first_survivor(search);
+    find_survivor(search);
     if (search->culprit->event.kind == TRACE_STORE) {
+        if (is_flushed_late(search))
+            return BLAME_FLUSHED_LATE;
         search->flush = flush_after(search);
         if (!search->flush)
             return kind_of_unflushed(search);
@@ -254,7 +335,9 @@ static bool is_matter_of_order(struct search *search, enum blame_kind kind,
 static const char *const kinds[] = {
     [BLAME_NEVER_FLUSHED] = "never-flushed",
     [BLAME_NOT_FLUSHED] = "not-flushed",
+    [BLAME_UNSEEN] = "unseen",
     [BLAME_FLUSHED_EARLY] = "flushed-early",
+    [BLAME_FLUSHED_LATE] = "flushed-late",
     [BLAME_NOT_FENCED] = "not-fenced",
     [BLAME_OTHER_FENCE] = "other-fence",
     [BLAME_TORN] = "torn",
@@ -377,6 +460,27 @@ static void say_unflushed(struct blame *blame, const struct words *words)
         SAY(blame->hint,
             "a flush covers what was stored before it: move the flush of %s behind %s",
             words->flush, words->culprit);
+        break;
+    case BLAME_FLUSHED_LATE:
+        SAY(blame->headline,
+            "%s: this store is flushed too late: at %s, after %s has stored what needs "
+            "it",
+            words->culprit, words->flush, words->follower);
+        SAY(blame->hint,
+            "what is stored last need not be durable last: move the flush of %s, and a "
+            "fence after it, in front of %s",
+            words->flush, words->follower);
+        break;
+    case BLAME_UNSEEN:
+        SAY(blame->headline,
+            "%s: what was stored before this, at offset 0x%llx and unseen by the "
+            "tester, "
+            "is not flushed %s",
+            words->culprit, (unsigned long long)blame->store.at, words->before_what);
+        SAY(blame->hint,
+            "flushes of code that crashtest-cc did not compile, and those in inline "
+            "assembly, are not seen either: compile all that stores to PM by "
+            "crashtest-cc, or flush it by what is seen, such as pmem_persist()");
         break;
     default:
         SAY(blame->headline, "%s: this store is not flushed %s", words->culprit,

@@ -13,7 +13,9 @@
 enum blame_kind {
     BLAME_NEVER_FLUSHED, /* the program has no flush at all */
     BLAME_NOT_FLUSHED,
+    BLAME_UNSEEN,        /* the same of a store past the hooks: the flush may be, too */
     BLAME_FLUSHED_EARLY, /* before the store */
+    BLAME_FLUSHED_LATE,  /* after what needs it was stored */
     BLAME_NOT_FENCED,
     BLAME_OTHER_FENCE, /* by another thread */
     BLAME_TORN,        /* a part of one store */

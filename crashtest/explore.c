@@ -88,6 +88,15 @@ void explorer_note_wrong(struct explorer *x, unsigned number)
                     x->finding_count >= x->options->findings_max;
 }
 
+bool finding_is_same(const struct finding *a, const struct finding *b)
+{
+    for (unsigned i = 0; i < LEVELS; i++)
+        if (a->place.levels[i].kind != b->place.levels[i].kind ||
+            a->place.levels[i].event != b->place.levels[i].event)
+            return false;
+    return strcmp(a->verdict.message, b->verdict.message) == 0;
+}
+
 static void forget_findings(struct explorer *x)
 {
     for (uint32_t i = 0; i < x->finding_count; i++)
@@ -155,20 +164,27 @@ static void forget_seen(struct explorer *x)
     x->seen_count = 0;
 }
 
+/* Number after number: so small ones do not make up for each other. */
+static uint64_t add_to_hash(uint64_t hash, uint64_t number)
+{
+    return mix(mix(hash) ^ number);
+}
+
 static uint64_t hash_crash(const struct crash *crash, uint64_t outcome)
 {
-    uint64_t hash = mix(crash->running + 1) ^ mix(~crash->returned);
+    uint64_t hash = add_to_hash(crash->running, crash->returned);
 
-    if (crash->again)
-        hash ^= mix(hash ^ mix(crash->recovery_running + 1) ^ crash->recovery_returned ^
-                    outcome << 32);
-    return hash;
+    if (!crash->again)
+        return hash;
+    hash = add_to_hash(hash, crash->recovery_running);
+    hash = add_to_hash(hash, crash->recovery_returned);
+    return add_to_hash(hash, outcome);
 }
 
 static bool is_new(struct explorer *x, unsigned number)
 {
-    uint64_t key = mix(x->hash ^ hash_crash(&x->crash, x->outcome) ^
-                       mix((uint64_t)number << 8 | x->pass));
+    uint64_t key = add_to_hash(hash_crash(&x->crash, x->outcome) ^ x->hash,
+                               (uint64_t)number << 8 | x->pass);
 
     if (x->compared) /* each point anew */
         key ^= mix((x->count.points + 1) << 32 ^ x->count.nested_points);
@@ -357,7 +373,7 @@ bool explorer_judge(struct explorer *x, unsigned number)
     x->subject->judge(x->subject->arg, &x->crash, trace, &x->verdict);
     bool is_right = x->verdict.kind == VERDICT_RIGHT;
 
-    x->recovery_stores = x->recovery_stores || has_stores(trace);
+    x->count.recovery_stores = x->count.recovery_stores || has_stores(trace);
     if (!is_right && x->is_exploring)
         explorer_note_wrong(x, number);
     if (x->compared)
@@ -441,6 +457,12 @@ static void visit_pairs(struct explorer *x, unsigned number, uint64_t left)
             choose(x, level, j, last_of(level, j));
             visit(x, number);
         }
+}
+
+/* Anew at each crash point of the run: which of them were before does not matter. */
+static void seed_random(struct explorer *x, size_t event)
+{
+    x->random = x->options->seed ^ mix(event);
 }
 
 static uint32_t random_below(struct explorer *x, uint32_t limit)
@@ -626,7 +648,7 @@ static void count_point(struct explorer *x, unsigned number, struct explore_poin
     if (number == RECOVERY) {
         x->count.nested_points++;
         x->count.exact_nested_points += point.exact;
-    } else if (x->pass == PASS_POWER) {
+    } else if (x->pass == PASS_POWER || x->pass == PASS_SAVED) {
         point.states = x->count.states - point.states;
         note_point(x, point);
     }
@@ -655,6 +677,8 @@ static void visit_point(struct explorer *x, unsigned number, size_t event)
 
     x->fell_short = !all_fit || strategy->visit == visit_sampled;
     x->wrong = 0;
+    if (number == RUN)
+        seed_random(x, event);
     strategy->visit(x, number, all_fit);
     end_choices(x, level);
     point.exact = !x->fell_short && !is_point_over(x);
@@ -741,6 +765,7 @@ static void visit_kill(struct explorer *x, size_t event)
         return;
     run->kind = PLACE_KILLED;
     run->event = event;
+    seed_random(x, event);
     x->count.kills++;
     begin_choices(x, run, UINT64_MAX);
     x->wrong = 0;
@@ -819,16 +844,30 @@ static void note_mark(struct explorer *x, const struct trace_event *e)
     }
 }
 
-static void run_saved_event(struct explorer *x, size_t i)
+/* Of the trace; what comes before it is applied, too. */
+struct stretch {
+    size_t begin, end;
+    bool is_last;
+};
+
+static struct stretch stretch_of(const struct explorer *x,
+                                 const struct explore_part *part)
+{
+    size_t count = x->subject->trace->count, first = x->options->first;
+
+    return (struct stretch){part->begin > first ? part->begin : first,
+                            part->end < count ? part->end : count,
+                            part->end == SIZE_MAX};
+}
+
+static void run_saved_event(struct explorer *x, size_t i, bool wanted)
 {
     const struct trace_event *e = &x->subject->trace->events[i];
 
     note_mark(x, e);
     if (trace_is_store(e))
         store(x, e);
-    if (!trace_is_store(e) && e->kind != TRACE_END)
-        return;
-    if (i < x->options->first)
+    if (!wanted || (!trace_is_store(e) && e->kind != TRACE_END))
         return;
     x->wrong = 0;
     visit_saved(x, RUN, i);
@@ -836,11 +875,9 @@ static void run_saved_event(struct explorer *x, size_t i)
         visit_saved_recovery(x);
 }
 
-static void run_event(struct explorer *x, size_t i)
+static void run_event(struct explorer *x, size_t i, bool wanted)
 {
     const struct trace_event *e = &x->subject->trace->events[i];
-
-    bool wanted = i >= x->options->first;
     bool power = x->pass != PASS_KILL;
 
     if (wanted && power && is_crash_point(&x->levels[RUN].px86, e))
@@ -857,7 +894,6 @@ static void rewind_run(struct explorer *x)
 {
     x->crash = (struct crash){.running = NO_OPERATION};
     x->verdict = (struct verdict){0};
-    x->random = x->options->seed;
     x->hash = 0;
     for (unsigned i = 0; i < LEVELS; i++) {
         px86_reset(&x->levels[i].px86);
@@ -865,72 +901,87 @@ static void rewind_run(struct explorer *x)
     }
 }
 
-static bool is_wanted(const struct explorer *x, enum pass pass)
+bool explorer_wants(const struct explore_options *options, enum pass pass,
+                    const struct explore_count *count)
 {
+    if (options->strategy->saves_caches)
+        return pass == PASS_SAVED;
     switch (pass) {
-    case PASS_RECOVERY:
-        return x->recovery_stores && x->options->nested_budget > 0;
-    case PASS_KILL:
-        return x->options->kill;
-    default:
+    case PASS_POWER:
         return true;
+    case PASS_RECOVERY:
+        return count->recovery_stores && options->nested_budget > 0;
+    case PASS_KILL:
+        return options->kill;
+    default:
+        return false;
     }
 }
 
-static void run_pass(struct explorer *x, enum pass pass)
+static void run_cached(struct explorer *x, struct stretch stretch)
 {
-    const struct trace *trace = x->subject->trace;
+    bool power = x->pass != PASS_KILL;
 
-    rewind_run(x);
-    x->pass = pass;
-    if (pass != PASS_KILL && x->options->first == 0)
+    if (power && stretch.begin == 0)
         visit_point(x, RUN, 0);
-    for (size_t i = 0; i < trace->count && !is_over(x); i++)
-        run_event(x, i);
-    if (pass != PASS_KILL)
-        visit_point(x, RUN, trace->count);
+    for (size_t i = 0; i < stretch.end && !is_over(x); i++)
+        run_event(x, i, i >= stretch.begin);
+    if (power && stretch.is_last)
+        visit_point(x, RUN, stretch.end);
 }
 
-static void run_cached(struct explorer *x)
+static void run_saved(struct explorer *x, struct stretch stretch)
 {
-    for (enum pass pass = 0; pass < PASSES && !is_over(x); pass++)
-        if (is_wanted(x, pass))
-            run_pass(x, pass);
+    for (size_t i = 0; i < stretch.end && !is_over(x); i++)
+        run_saved_event(x, i, i >= stretch.begin);
+    revert(x, x->subject->trace);
 }
 
-static void run_saved(struct explorer *x)
+static void run_part(struct explorer *x, const struct explore_part *part)
 {
-    const struct trace *trace = x->subject->trace;
-
-    for (size_t i = 0; i < trace->count && !is_over(x); i++)
-        run_saved_event(x, i);
-    revert(x, trace);
+    rewind_run(x);
+    x->pass = part->pass;
+    if (part->pass == PASS_SAVED)
+        run_saved(x, stretch_of(x, part));
+    else
+        run_cached(x, stretch_of(x, part));
 }
 
-static void forget_run(struct explorer *x)
+static void begin_run(struct explorer *x)
 {
     x->count = (struct explore_count){0};
     x->point_count = 0;
-    x->is_stopped = x->recovery_stores = false;
+    x->is_stopped = false;
     forget_findings(x);
     forget_seen(x);
+    x->end = x->options->seconds > 0 ? now() + x->options->seconds : 0;
+    x->is_exploring = true;
+}
+
+static void end_run(struct explorer *x, struct explore_count *count)
+{
+    x->is_exploring = false;
+    x->end = 0;
+    x->count.is_stopped = x->is_stopped;
+    *count = x->count;
+}
+
+void explorer_run_part(struct explorer *x, const struct explore_part *part,
+                       struct explore_count *count)
+{
+    begin_run(x);
+    run_part(x, part);
+    end_run(x, count);
 }
 
 void explorer_run(struct explorer *x, struct explore_count *count, struct place *place,
                   struct verdict *verdict)
 {
-    rewind_run(x);
-    forget_run(x);
-    x->pass = PASS_POWER;
-    x->end = x->options->seconds > 0 ? now() + x->options->seconds : 0;
-    x->is_exploring = true;
-    if (x->options->strategy->saves_caches)
-        run_saved(x);
-    else
-        run_cached(x);
-    x->is_exploring = false;
-    x->end = 0;
-    x->count.is_stopped = x->is_stopped;
+    begin_run(x);
+    for (enum pass pass = 0; pass < PASSES && !is_over(x); pass++)
+        if (explorer_wants(x->options, pass, &x->count))
+            run_part(x, &(struct explore_part){pass, 0, SIZE_MAX});
+    end_run(x, count);
     *verdict = (struct verdict){0};
     if (x->finding_count > 0) {
         *verdict = x->findings[x->finding_count - 1].verdict;
@@ -938,7 +989,6 @@ void explorer_run(struct explorer *x, struct explore_count *count, struct place 
             *verdict = x->findings[0].verdict;
         place_copy(place, &x->findings[0].place);
     }
-    *count = x->count;
 }
 
 /* ---- Replaying ------------------------------------------------------------------- */
@@ -1006,7 +1056,7 @@ static void add_entry(void *arg, const struct px86_store *stored, bool included)
     account->entries[account->count++] = (struct account_entry){
         is_of_run ? scope->run->events[stored->event]
                   : scope->trace->events[stored->event],
-        stored->event, is_of_run ? RUN : scope->level, !included};
+        stored->event, is_of_run ? RUN : scope->level, !included, false};
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -1199,6 +1249,60 @@ void explorer_shrink(struct explorer *x, struct place *place)
     for (unsigned number = 0; number < LEVELS; number++)
         for (size_t i = 0; i < place->levels[number].count; i++)
             shrink_line(x, place, number, i);
+}
+
+/* ---- What is wrong with what arrived ---------------------------------------------- */
+
+#define LINES_TRIED 64
+
+static bool is_right(struct explorer *x, const struct place *place)
+{
+    struct verdict verdict;
+
+    return explorer_replay(x, place, NULL, &verdict, NULL) &&
+           verdict.kind == VERDICT_RIGHT;
+}
+
+/* The entries of a line of that level; the first one stands for all. */
+static bool is_first_of_line(const struct account *account, size_t i)
+{
+    uint64_t line = account->entries[i].event.at / LINE_SIZE;
+
+    for (size_t j = 0; j < i; j++)
+        if (account->entries[j].event.at / LINE_SIZE == line)
+            return false;
+    return true;
+}
+
+static void mark_line(struct account *account, uint64_t at)
+{
+    for (size_t i = 0; i < account->count; i++)
+        if (account->entries[i].event.at / LINE_SIZE == at / LINE_SIZE)
+            account->entries[i].matters = !account->entries[i].lost;
+}
+
+void explorer_find_matters(struct explorer *x, const struct place *place,
+                           struct account *account)
+{
+    bool again = place->levels[RECOVERY].kind == PLACE_POWER;
+    unsigned number = again ? RECOVERY : RUN, tried = 0;
+    struct place fewer = {0};
+
+    if (place->levels[number].kind != PLACE_POWER)
+        return;
+    for (size_t i = 0; i < account->count && tried < LINES_TRIED; i++) {
+        uint64_t at = account->entries[i].event.at & ~(uint64_t)(LINE_SIZE - 1);
+
+        if (account->entries[i].lost || !is_first_of_line(account, i) ||
+            line_of_place(&place->levels[number], at))
+            continue;
+        place_copy(&fewer, place);
+        place_add(&fewer.levels[number], at, (struct px86_choice){0});
+        if (is_right(x, &fewer))
+            mark_line(account, at);
+        tried++;
+    }
+    place_finish(&fewer);
 }
 
 /* ---- Life ------------------------------------------------------------------------ */

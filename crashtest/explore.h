@@ -93,6 +93,13 @@ struct explore_options {
     bool every_failure;  /* of each crash point, even if others had the same states */
 };
 
+/*
+ * What is plain comes first: power failures, then power failures during the recovery
+ * from one, then the same where the process was killed before. Caches that are saved are
+ * a pass of their own.
+ */
+enum pass { PASS_POWER, PASS_RECOVERY, PASS_KILL, PASS_SAVED, PASSES };
+
 /* What happened to be explored. */
 struct explore_count {
     uint64_t points;       /* of the run */
@@ -104,6 +111,7 @@ struct explore_count {
     uint64_t nested_points, exact_nested_points;
     bool nested_is_bounded; /* of some state of the run */
     uint64_t judged;        /* how often recovery was run */
+    bool recovery_stores;   /* in some state */
     bool out_of_time;
     bool is_stopped; /* enough was wrong */
 };
@@ -157,6 +165,7 @@ struct account_entry {
     size_t index; /* in its trace */
     unsigned level;
     bool lost;
+    bool matters; /* it arrived, and without its line the state would be right */
 };
 
 /* What became of what was not durable. */
@@ -190,6 +199,26 @@ struct finding {
 void explorer_run(struct explorer *explorer, struct explore_count *count,
                   struct place *place, struct verdict *verdict);
 
+/*
+ * The same in steps, in any order and in any process: one pass over crashes before events
+ * [begin, end), of which states are different if they are so within the part. `end`
+ * SIZE_MAX: the last crash point, too.
+ */
+struct explore_part {
+    enum pass pass;
+    size_t begin, end;
+};
+void explorer_run_part(struct explorer *explorer, const struct explore_part *part,
+                       struct explore_count *count);
+
+/* Is there anything to explore in that pass, after the ones before came to `count`? */
+bool explorer_wants(const struct explore_options *options, enum pass pass,
+                    const struct explore_count *count);
+
+/* The same verdict on states of one crash point. In steps, a crash of recovery finds again
+ * what is wrong with the state that it is of. */
+bool finding_is_same(const struct finding *a, const struct finding *b);
+
 /* What was wrong, in the order in which it was found. Until the next run. */
 const struct finding *explorer_findings(const struct explorer *explorer, size_t *count);
 
@@ -207,6 +236,10 @@ bool explorer_replay(struct explorer *explorer, const struct place *place,
 
 /* Loses as little as possible for the state to be still wrong. */
 void explorer_shrink(struct explorer *explorer, struct place *place);
+
+/* Of a wrong state: which of the stores that arrived matter? */
+void explorer_find_matters(struct explorer *explorer, const struct place *place,
+                           struct account *account);
 
 /* How the states of a crash point are chosen. */
 struct strategy {

@@ -26,12 +26,6 @@ struct choice {
     uint8_t before[LINE_SIZE];
 };
 
-/*
- * What is plain comes first: power failures, then power failures during the recovery
- * from one, then the same where the process was killed before.
- */
-enum pass { PASS_POWER, PASS_RECOVERY, PASS_KILL, PASSES };
-
 /* The outer level is the run, the inner one the recovery from one of its crashes. */
 enum { RUN, RECOVERY, LEVELS };
 
@@ -109,9 +103,8 @@ struct explorer {
     struct verdict verdict;
     uint64_t outcome; /* of the run's state that recovery is crashed of */
     enum pass pass;
-    bool recovery_stores; /* in some state */
-    bool fell_short;      /* not all states of the point were visited */
-    bool is_exploring;    /* wrong states are findings */
+    bool fell_short;   /* not all states of the point were visited */
+    bool is_exploring; /* wrong states are findings */
     bool is_stopped;
     struct finding *findings;
     uint32_t finding_count, finding_capacity;
@@ -122,8 +115,8 @@ struct explorer {
     struct verdicts eagerly, lazily; /* of a point that is compared */
     struct verdicts *compared;       /* the one that is added to; NULL: none */
     uint64_t hash;                   /* of the image as patched */
-    uint64_t random;
-    uint64_t *seen; /* hashes, open addressing */
+    uint64_t random;                 /* of the crash point of the run */
+    uint64_t *seen;                  /* hashes, open addressing */
     uint64_t seen_count, seen_capacity;
     struct explore_point *points;
     uint32_t point_count, point_capacity;

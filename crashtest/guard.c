@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@ static struct {
     volatile bool is_active;
     struct guard_report *report;
     pthread_t thread; /* that the function was called in */
+    pid_t process;    /* this one; what the function forks ends as it likes */
     uint64_t calls;
     uint64_t calls_at_tick, hooks_at_tick;
     double time_at_move, time_at_tick; /* of the processor */
@@ -123,31 +125,47 @@ static void on_tick(int number)
         leave(GUARD_SLEEPS);
 }
 
-/* exit() of libc itself, as in err(), cannot be left: the process ends. */
-static void on_exit_of_program(void)
+static void leave_by_exit(int status)
 {
-    if (!guard.is_active)
+    if (!guard.is_active || getpid() != guard.process)
         return;
-    fputs("crashtest: the program has exited in recover, check or use; "
-          "they must return\n",
-          stderr);
-    _exit(2);
+    guard.report->result = status;
+    leave(GUARD_EXITED);
+}
+
+/* exit() of libc itself, as in err(): each handler is called once. */
+static void on_exit_of_program(int status, void *arg)
+{
+    if (guard.is_active && getpid() == guard.process)
+        on_exit(on_exit_of_program, arg);
+    leave_by_exit(status);
 }
 
 __attribute__((visibility("default"), noreturn)) void exit(int status);
+__attribute__((visibility("default"), noreturn)) void _exit(int status);
+__attribute__((visibility("default"), noreturn)) void _Exit(int status);
 
 void exit(int status)
 {
     void *next = dlsym(RTLD_NEXT, "exit");
     void (*next_exit)(int);
 
-    if (guard.is_active) {
-        guard.report->result = status;
-        leave(GUARD_EXITED);
-    }
+    leave_by_exit(status);
     memcpy(&next_exit, &next, sizeof(next_exit));
     next_exit(status);
     __builtin_unreachable();
+}
+
+void _exit(int status)
+{
+    leave_by_exit(status);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+void _Exit(int status)
+{
+    _exit(status);
 }
 
 static int use_own_stack(void)
@@ -165,6 +183,7 @@ void guard_init_child(void)
     const struct itimerspec tick = {{TICK_S, 0}, {TICK_S, 0}};
     timer_t timer;
 
+    guard.process = getpid();
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0)
         timer_settime(timer, 0, &tick, NULL);
 }
@@ -179,6 +198,7 @@ int guard_init(void)
     static bool is_done;
     int result = is_done ? 0 : use_own_stack();
 
+    guard.process = getpid();
     if (is_done)
         return 0;
     for (size_t i = 0; result == 0 && i < sizeof(signals) / sizeof(signals[0]); i++)
@@ -186,8 +206,10 @@ int guard_init(void)
             result = -errno;
     if (result == 0 && sigaction(SIGVTALRM, &tick, NULL) < 0)
         result = -errno;
-    if (result == 0 && atexit(on_exit_of_program) != 0)
+    if (result == 0 && on_exit(on_exit_of_program, NULL) != 0)
         result = -ENOMEM;
+    if (result == 0)
+        result = record_watch_forks();
     recorder.on_hang = on_hang;
     schedule_on_end = on_schedule_end;
     guard_init_child();
@@ -219,6 +241,8 @@ void guard_call(guard_fn *function, void *arg, uint64_t hooks_max,
     record_set_depth(depth);
     if (guard.message[0])
         memcpy(report->message, guard.message, sizeof(report->message));
+    if (record_was_stored_elsewhere())
+        report->end = GUARD_FORKED;
 }
 
 int crashtest_fail(const char *format, ...)
@@ -241,7 +265,9 @@ static void describe_crash(const struct guard_report *report, char *text, size_t
     uint64_t offset = report->address - (uintptr_t)recorder.base;
 
     if (report->signal == SIGABRT)
-        snprintf(text, size, "aborts (abort() or a failed assert())");
+        snprintf(text, size,
+                 "aborts (abort(), a failed assert(), or an exception that nobody "
+                 "catches)");
     else if (report->signal != SIGSEGV && report->signal != SIGBUS)
         snprintf(text, size, "crashes: %s", strsignal(report->signal));
     else if (offset < recorder.size)
@@ -284,6 +310,11 @@ void guard_describe(const struct guard_report *report, char *text, size_t size)
     case GUARD_REFUSED:
         snprintf(text, size, "%s; --schedules 0 lets threads run as they happen to",
                  schedule->refused);
+        return;
+    case GUARD_FORKED:
+        snprintf(text, size,
+                 "stores to PM in another process, which it has forked: only what one "
+                 "process does can be tested");
         return;
     case GUARD_RETURNED:
         break;

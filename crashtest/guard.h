@@ -18,7 +18,8 @@ enum guard_end {
     GUARD_EXITED,
     GUARD_DEADLOCKED,      /* every thread waits for another */
     GUARD_STARTED_THREADS, /* where there may be none */
-    GUARD_REFUSED          /* its threads cannot be scheduled */
+    GUARD_REFUSED,         /* its threads cannot be scheduled */
+    GUARD_FORKED           /* and another process has stored to PM */
 };
 
 struct guard_report {

@@ -8,6 +8,7 @@
 #include <sys/personality.h>
 #include <unistd.h>
 
+#include "crashtest/number.h"
 #include "crashtest/options.h"
 #include "crashtest/schedules.h"
 #include "crashtest/workers.h"
@@ -42,7 +43,7 @@ static void print_help(const char *command)
         "  --schedules N     orders of threads that are tried, if there are any (16);\n"
         "                      0: let threads run as they happen to\n"
         "  --seed N          of the first order, and of random choices (1)\n"
-        "  --jobs N          processes that share out the orders (as many as "
+        "  --jobs N          processes that share out the work (as many as "
         "processors)\n"
         "  --seconds N       stop after so long; 0: do not (0; 30 if coverage is "
         "sampled)\n"
@@ -63,8 +64,7 @@ static bool parse_option(struct options *options, int option, const char *text)
 
     switch (option) {
     case SCHEDULES:
-        return options_parse_number(text, &schedules->count) &&
-               schedules->count <= SCHEDULES_MAX;
+        return number_parse(text, SCHEDULES_MAX, &schedules->count);
     case JOBS:
         return options_parse_count(text, WORKERS_MAX, &schedules->jobs);
     case FAILURES:
@@ -194,8 +194,7 @@ int crashtest_main(int argc, char **argv, const struct crashtest_program *progra
         print_help(argv[0]);
         return SUITE_PASSED;
     }
-    if (!options_can_write(argv[0], options.json) ||
-        !options_can_write(argv[0], options.html))
+    if (!options_can_write(argv[0], options.json, options.html))
         return SUITE_NOT_TESTED;
     start_afresh(argv);
     options.schedules.options.command = argv[0];

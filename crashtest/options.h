@@ -42,13 +42,12 @@ bool options_parse(struct explore_options *explore, int option, const char *text
 /* Says on standard error that the option's value is not understood. */
 void options_refuse(const char *command, const char *option, const char *text);
 
-bool options_parse_number(const char *text, uint64_t *number);
-/* From 1 to `most`. */
+/* A number from 1 to `most`. */
 bool options_parse_count(const char *text, unsigned most, unsigned *number);
 
-/* Whether a report can be written, before anything is tried. False, and said on standard
- * error: it cannot. NULL: there is none to write. */
-bool options_can_write(const char *command, const char *path);
+/* Whether reports can be written, before anything is tried. False, and said on standard
+ * error: they cannot. NULL: there is none to write. */
+bool options_can_write(const char *command, const char *json, const char *html);
 
 /* False, and said on standard error: standard output cannot be written. */
 bool options_flush(const char *command);

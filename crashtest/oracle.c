@@ -29,9 +29,8 @@
 
 #define FIRST_FD 3
 
-int oracle_init(struct oracle *oracle, uint64_t hooks_max)
+static int share(struct oracle *oracle)
 {
-    *oracle = (struct oracle){.hooks_max = hooks_max};
     oracle->after = trace_create(AFTER_EVENTS_MAX);
     oracle->trial = trace_create(AFTER_EVENTS_MAX);
     oracle->shared = mmap(NULL, sizeof(*oracle->shared), PROT_READ | PROT_WRITE,
@@ -41,13 +40,37 @@ int oracle_init(struct oracle *oracle, uint64_t hooks_max)
     return oracle->after && oracle->trial && oracle->shared ? 0 : -ENOMEM;
 }
 
-void oracle_finish(struct oracle *oracle)
+static void unmap(struct oracle *oracle)
 {
     trace_destroy(oracle->after);
     trace_destroy(oracle->trial);
-    schedule_free();
     if (oracle->shared)
         munmap(oracle->shared, sizeof(*oracle->shared));
+}
+
+int oracle_init(struct oracle *oracle, uint64_t hooks_max)
+{
+    *oracle = (struct oracle){.hooks_max = hooks_max};
+    return share(oracle);
+}
+
+int oracle_unshare(struct oracle *oracle)
+{
+    unmap(oracle);
+    int result = share(oracle);
+
+    return result < 0 ? result : schedule_init();
+}
+
+void oracle_begin_part(struct oracle *oracle, bool is_first)
+{
+    oracle->judged = is_first ? 0 : COMPARE_EVERY - 1;
+}
+
+void oracle_finish(struct oracle *oracle)
+{
+    unmap(oracle);
+    schedule_free();
     free(oracle->touched.stamps);
     free(oracle->touched.lines);
 }
@@ -199,7 +222,8 @@ static bool try_step(const struct call *call, const char *step, guard_fn *functi
     if (guard_succeeded(&report))
         return true;
     guard_describe(&report, text, sizeof(text));
-    call->verdict->kind = VERDICT_WRONG;
+    call->verdict->kind =
+        report.end == GUARD_FORKED ? VERDICT_CANNOT_SAY : VERDICT_WRONG;
     call->verdict->hangs = report.end == GUARD_HUNG || report.end == GUARD_SLEEPS;
     call->verdict->step = step;
     snprintf(call->verdict->message, sizeof(call->verdict->message), "%s %s", step,
@@ -470,6 +494,12 @@ static bool starts_threads(struct oracle *oracle)
     return starts;
 }
 
+void oracle_mistrust(struct oracle *oracle)
+{
+    oracle->found_unseen = oracle->in_child = true;
+    recorder.catch_up = true;
+}
+
 void oracle_judge(void *arg, const struct crash *crash, struct trace *recovery,
                   struct verdict *verdict)
 {
@@ -491,8 +521,7 @@ void oracle_judge(void *arg, const struct crash *crash, struct trace *recovery,
     }
     if (is_time_to_compare(oracle) && !restore(oracle->session)) {
         /* It may have been judged on stores that were not taken back. */
-        oracle->found_unseen = oracle->in_child = true;
-        recorder.catch_up = true;
+        oracle_mistrust(oracle);
         trace_clear(recovery);
         judge_in_child(&call, recovery);
     }

@@ -43,6 +43,16 @@ int oracle_init(struct oracle *oracle, uint64_t hooks_max);
 int oracle_begin(struct oracle *oracle, struct session *session);
 void oracle_finish(struct oracle *oracle);
 
+/* Not all that is stored is seen: each state is judged in a child from now on. */
+void oracle_mistrust(struct oracle *oracle);
+
+/* In a new process: what is shared with children of this one is so no more. 0 or a
+ * negative errno. */
+int oracle_unshare(struct oracle *oracle);
+/* Judges as if it had judged nothing before; looks at once for stores that are not seen if
+ * it is not the first. */
+void oracle_begin_part(struct oracle *oracle, bool is_first);
+
 /* `arg` is the oracle. */
 judge_fn oracle_judge;
 bool oracle_set_watch(void *arg, watch_fn *watch, void *watch_arg);

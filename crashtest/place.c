@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "crashtest/explore.h"
+#include "crashtest/number.h"
 
 static void *check_memory(void *memory)
 {
@@ -77,42 +78,61 @@ void place_print(const struct place *place, char *text, size_t size)
     text[size - 1] = 0;
 }
 
+static bool take(const char **text, char expected)
+{
+    if (**text != expected)
+        return false;
+    ++*text;
+    return true;
+}
+
+static bool parse_kind(struct place_level *level, const char **text)
+{
+    for (enum place_kind kind = PLACE_POWER; kind <= PLACE_SAVED; kind++)
+        if (take(text, place_letters[kind])) {
+            level->kind = kind;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_line(struct place_level *level, const char **text)
+{
+    uint64_t at, whole, subset, streams;
+
+    if (!number_take(text, 16, UINT64_MAX, &at) || !take(text, '=') ||
+        !number_take(text, 16, UINT32_MAX, &whole) || !take(text, '.') ||
+        !number_take(text, 16, UINT32_MAX, &subset) || !take(text, '.') ||
+        !number_take(text, 16, UINT64_MAX, &streams))
+        return false;
+    place_add(level, at,
+              (struct px86_choice){(uint32_t)whole, (uint32_t)subset, streams});
+    return true;
+}
+
 static bool parse_level(struct place_level *level, const char **text)
 {
-    unsigned long long at, streams;
-    unsigned whole, subset;
-    char letter;
-    int length = 0;
+    uint64_t event;
 
-    if (sscanf(*text, "%c%zu:%n", &letter, &level->event, &length) < 2 || length == 0)
+    if (!parse_kind(level, text) || !number_take(text, 10, SIZE_MAX - 1, &event) ||
+        !take(text, ':'))
         return false;
-    level->kind = letter == 'p'   ? PLACE_POWER
-                  : letter == 'k' ? PLACE_KILLED
-                  : letter == 'e' ? PLACE_SAVED
-                                  : PLACE_NONE;
-    *text += length;
-    while (sscanf(*text, "%llx=%x.%x.%llx%n", &at, &whole, &subset, &streams,
-                  &length) == 4) {
-        place_add(level, at, (struct px86_choice){whole, subset, streams});
-        *text += length;
-        if (**text != ',')
-            break;
-        ++*text;
-    }
-    return level->kind != PLACE_NONE;
+    level->event = event;
+    if (**text == 0 || **text == '/')
+        return true;
+    do {
+        if (!parse_line(level, text))
+            return false;
+    } while (take(text, ','));
+    return true;
 }
 
 bool place_parse(struct place *place, const char *text)
 {
     *place = (struct place){0};
-    if (text[strspn(text, "pk0123456789abcdef:=.,/")] != 0)
-        return false; /* sscanf() would take signs, spaces and 0x */
     if (!parse_level(&place->levels[0], &text))
         return false;
-    if (*text == '/') {
-        text++;
-        if (!parse_level(&place->levels[1], &text))
-            return false;
-    }
+    if (take(&text, '/') && !parse_level(&place->levels[1], &text))
+        return false;
     return *text == 0;
 }

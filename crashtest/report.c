@@ -20,6 +20,7 @@ void report_add_count(struct explore_count *to, const struct explore_count *from
     to->exact_nested_points += from->exact_nested_points;
     to->judged += from->judged;
     to->nested_is_bounded |= from->nested_is_bounded;
+    to->recovery_stores |= from->recovery_stores;
     to->out_of_time |= from->out_of_time;
     to->is_stopped |= from->is_stopped;
     if (__builtin_add_overflow(to->possible, from->possible, &to->possible))
@@ -236,11 +237,12 @@ static void print_unseen(const struct report_unseen *unseen, FILE *out)
             "0x%llx%s%s%s.\n",
             (unsigned long long)unseen->words, (unsigned long long)unseen->at,
             unseen->in[0] ? " in \"" : "", unseen->in, unseen->in[0] ? "\"" : "");
-    fputs(unseen->is_blind ? "      Was the program compiled by crashtest-cc? It "
-                             "shows no store at all.\n"
-                           : "      Code that crashtest-cc did not compile stores to "
-                             "PM: its stores are "
-                             "known\n      only from flush to flush.\n",
+    fputs(unseen->is_blind
+              ? "      Was the program compiled by crashtest-cc? It "
+                "shows no store at all.\n"
+              : "      A library that crashtest-cc did not compile, a "
+                "system call, or inline assembly\n      stores to PM: what "
+                "it stores is known only from flush to flush.\n",
           out);
 }
 

@@ -520,5 +520,7 @@ int report_html(const struct report *report, const char *path)
     if (!out)
         return -errno;
     print_page(out, report);
-    return fclose(out) == 0 ? 0 : -errno;
+    bool bad = ferror(out);
+
+    return fclose(out) != 0 || bad ? -EIO : 0;
 }

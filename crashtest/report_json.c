@@ -202,5 +202,7 @@ int report_json(const struct report *report, const char *path)
     if (!out)
         return -errno;
     print_report(out, report);
-    return fclose(out) == 0 ? 0 : -errno;
+    bool bad = ferror(out);
+
+    return fclose(out) != 0 || bad ? -EIO : 0;
 }

@@ -195,6 +195,8 @@ static void fork_to_try(struct board *board, struct attempt *attempt)
     }
     while (process > 0 && waitpid(process, &status, 0) < 0 && errno == EINTR)
         ;
+    if (process > 0 && !attempt->is_done)
+        wait_describe(status, attempt->error, sizeof(attempt->error));
 }
 
 /* There is one suite at a time, and that of the process before is its own. */
@@ -258,7 +260,8 @@ static enum suite_result add_attempt(struct schedules *schedules,
                                      const struct attempt *attempt)
 {
     if (!attempt->is_done)
-        return cannot(schedules, "a process ended");
+        return cannot(schedules, "a process that tried states ended: %s",
+                      attempt->error[0] ? attempt->error : "it did not begin");
     if (attempt->result == SUITE_NOT_TESTED)
         return cannot(schedules, "%s", attempt->error);
     add_counts(schedules, attempt);
@@ -330,6 +333,18 @@ static struct board *make_board(const struct schedules *schedules,
     return board;
 }
 
+static void tell_progress(void *arg)
+{
+    const struct board *board = arg;
+    size_t done = 0;
+
+    for (size_t i = 0; i < board->count; i++)
+        done += board->attempts[i].is_done;
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "%s: %zu of %zu orders of threads\n", board->program->name,
+                done, board->count);
+}
+
 static enum suite_result try_all(struct schedules *schedules,
                                  const struct crashtest_program *program)
 {
@@ -338,21 +353,31 @@ static enum suite_result try_all(struct schedules *schedules,
 
     if (!board)
         return cannot(schedules, "no memory");
-    bool started = workers_run(&(struct workers){board->workers, work, NULL, board});
-    enum suite_result result =
-        started ? add_attempts(schedules, board)
-                : cannot(schedules, "cannot start processes: %s", strerror(errno));
+    struct workers_end end;
+    bool started = workers_run(
+        &(struct workers){board->workers, work, tell_progress, board}, &end);
+    char how[200];
+    enum suite_result result;
+
+    wait_describe(end.status, how, sizeof(how));
+    if (!started)
+        result = cannot(schedules, "cannot start processes: %s", strerror(errno));
+    else if (end.status != 0)
+        result = cannot(schedules, "a process that tried states ended: %s", how);
+    else
+        result = add_attempts(schedules, board);
 
     munmap(board, size);
     make_report(schedules);
     return result;
 }
 
-/* Nothing to choose. */
+/* Nothing to choose: processes share out crash points instead. */
 static enum suite_result try_one(struct schedules *schedules)
 {
     suite_lint(schedules->suite);
-    enum suite_result result = suite_test_recorded(schedules->suite);
+    enum suite_result result = suite_test_recorded(
+        schedules->suite, workers_count(schedules->jobs, WORKERS_MAX));
 
     schedules->report = *suite_report(schedules->suite);
     if (result == SUITE_NOT_TESTED)

@@ -330,7 +330,8 @@ static int judge_outcome(struct session *session, int status)
                     outcome->step ? outcome->step : "the program",
                     WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it exited");
     guard_describe(&outcome->report, text, sizeof(text));
-    return fail(session, -EINVAL, "%s %s, without any crash", outcome->step, text);
+    return fail(session, -EINVAL, "%s %s%s", outcome->step, text,
+                outcome->report.end == GUARD_FORKED ? "" : ", without any crash");
 }
 
 static int run_once(struct session *session)
@@ -412,10 +413,21 @@ static uint8_t *map_pm(const struct session *session, uintptr_t address, int pro
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+static int open_memory(uint64_t size)
+{
+    int fd = memfd_create("crashtest-pm", 0);
+
+    if (fd >= 0 && ftruncate(fd, (off_t)size) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
 static int make_pm(struct session *session)
 {
-    session->fd = memfd_create("crashtest-pm", 0);
-    if (session->fd < 0 || ftruncate(session->fd, (off_t)session->size) < 0)
+    session->fd = open_memory(session->size);
+    if (session->fd < 0)
         return fail(session, -errno, "cannot make PM of %llu bytes: %s",
                     (unsigned long long)session->size, strerror(errno));
     snprintf(session->path, sizeof(session->path), "/proc/self/fd/%d", session->fd);
@@ -431,6 +443,29 @@ static int make_pm(struct session *session)
         session->is_fixed ? session->image : map_pm(session, RUN_ADDRESS, PROT_NONE);
     if (!session->base || !session->shadow || !session->run_image || !session->image)
         return fail(session, -ENOMEM, "no memory for PM");
+    return 0;
+}
+
+static bool map_again(const struct session *session, uint8_t *at, int protection)
+{
+    return mmap(at, session->size, protection, MAP_SHARED | MAP_FIXED, session->fd,
+                0) == at;
+}
+
+int session_unshare(struct session *session)
+{
+    int fd = open_memory(session->size);
+
+    if (fd < 0 || dup2(fd, session->fd) < 0)
+        return -errno;
+    close(fd);
+    if (!map_again(session, session->image, PROT_READ | PROT_WRITE) ||
+        (!session->is_fixed && !map_again(session, session->run_image, PROT_NONE)) ||
+        record_map_aliases_again(session->fd) < 0)
+        return -errno;
+    load(session, session->base);
+    record_pm(session->path, session->fd, session->image, session->size,
+              session->shadow);
     return 0;
 }
 
@@ -484,6 +519,12 @@ static int check_program(struct session *session)
 
     if (!program->name || !program->run || !is_checked)
         return fail(session, -EINVAL, "the program needs a name, run and check");
+    if (!program->name[0] || strpbrk(program->name, ": \n"))
+        return fail(
+            session, -EINVAL,
+            "the program's name \"%s\" is empty, or has colons or spaces, which "
+            "ids cannot have",
+            program->name);
     if (session->tested->in_process && !session->tested->base)
         return fail(session, -EINVAL, "running here needs a base image");
     return 0;

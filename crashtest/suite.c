@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "crashtest/guard.h"
+#include "crashtest/number.h"
 #include "crashtest/oracle.h"
+#include "crashtest/parts.h"
 
 #define HOOKS_MAX ((uint64_t)50 * 1000 * 1000)
 #define SAMPLED_SECONDS 30
@@ -20,6 +22,14 @@
 #define FOUND 8     /* findings, per failure that is reported */
 #define EXPLAINED 2 /* of them */
 
+/* What an exploration came to; of the explorer, or the parts. */
+struct explored {
+    struct explore_count count;
+    const struct explore_point *points;
+    const struct finding *findings;
+    size_t point_count, finding_count;
+};
+
 struct suite {
     struct suite_options options;
     struct explore_options explore; /* of the program */
@@ -28,12 +38,14 @@ struct suite {
     struct suite_run run;
     struct subject subject;    /* of the run */
     struct explorer *explorer; /* of that subject */
+    struct explored explored;
     struct place place;
     struct account account;
     struct lint lint;
     struct report report;
     size_t workload_capacity, failure_capacity;
     double start;
+    bool explores_unseen;                /* what is stored past the hooks is known of */
     int own_stdout, own_stderr, nowhere; /* opened before what programs open */
     char error[700];
 };
@@ -137,9 +149,9 @@ static bool has_stores(const struct trace *trace)
 
 static void note_points(struct suite *suite, struct report_workload *workload)
 {
-    size_t count;
-    const struct explore_point *points = explorer_points(suite->explorer, &count);
+    const struct explore_point *points = suite->explored.points;
     const struct trace *trace = suite->subject.trace;
+    size_t count = suite->explored.point_count;
 
     if (count > REPORT_POINTS_MAX)
         count = REPORT_POINTS_MAX;
@@ -334,6 +346,20 @@ static void keep_failure(struct suite *suite, struct failure *failure)
     report->failures[report->failure_count++] = *failure;
 }
 
+/* It replays other states, which end as fast. The account's trace of recovery is of the
+ * last one. */
+static void find_matters(struct suite *suite, const struct verdict *verdict)
+{
+    struct verdict same;
+
+    if (verdict->hangs)
+        return;
+    hush(suite);
+    explorer_find_matters(suite->explorer, &suite->place, &suite->account);
+    explorer_replay(suite->explorer, &suite->place, NULL, &same, NULL);
+    unhush(suite);
+}
+
 /* Judges a wrong state once more, and finds out why it is. False if it is right now. */
 static bool explain(struct suite *suite, struct verdict *verdict)
 {
@@ -346,6 +372,7 @@ static bool explain(struct suite *suite, struct verdict *verdict)
                          &suite->account) ||
         verdict->kind != VERDICT_WRONG)
         return false;
+    find_matters(suite, verdict);
     failure.verdict = *verdict;
     snprintf(failure.workload, sizeof(failure.workload), "%s",
              workload_of(&suite->run));
@@ -426,11 +453,11 @@ static enum suite_result conclude(struct suite *suite, struct verdict *verdict)
 /* The findings after the first are often the same fault in another place. */
 static void conclude_others(struct suite *suite)
 {
-    size_t count;
-    const struct finding *findings = explorer_findings(suite->explorer, &count);
+    const struct finding *findings = suite->explored.findings;
     struct verdict verdict;
 
-    for (size_t i = 1; i < count && i < EXPLAINED * suite->options.failures_max &&
+    for (size_t i = 1; i < suite->explored.finding_count &&
+                       i < EXPLAINED * suite->options.failures_max &&
                        suite->report.failure_count < suite->options.failures_max;
          i++) {
         if (findings[i].verdict.kind != VERDICT_WRONG || findings[i].verdict.hangs)
@@ -443,28 +470,158 @@ static void conclude_others(struct suite *suite)
     }
 }
 
-static enum suite_result explore(struct suite *suite, struct report_workload *workload)
+static enum suite_result conclude_all(struct suite *suite)
 {
-    struct explore_count count;
-    struct verdict verdict;
-    size_t failures = suite->report.failure_count;
+    const struct explored *explored = &suite->explored;
+    struct verdict verdict = {0};
 
-    hush(suite);
-    explorer_run(suite->explorer, &count, &suite->place, &verdict);
-    if (verdict.kind == VERDICT_WRONG && !verdict.hangs)
+    if (explored->finding_count > 0) {
+        verdict = explored->findings[explored->finding_count - 1].verdict;
+        if (verdict.kind == VERDICT_WRONG)
+            verdict = explored->findings[0].verdict;
+        place_copy(&suite->place, &explored->findings[0].place);
+    }
+    if (verdict.kind == VERDICT_WRONG && !verdict.hangs) {
+        hush(suite);
         explorer_shrink(suite->explorer, &suite->place);
-    unhush(suite);
+        unhush(suite);
+    }
     enum suite_result result = conclude(suite, &verdict);
 
     if (result == SUITE_FAILED)
         conclude_others(suite);
-    report_add_count(&workload->count, &count);
+    return result;
+}
+
+static enum suite_result conclude_explored(struct suite *suite,
+                                           struct report_workload *workload)
+{
+    size_t failures = suite->report.failure_count;
+    enum suite_result result = conclude_all(suite);
+
+    report_add_count(&workload->count, &suite->explored.count);
     workload->failures += suite->report.failure_count - failures;
     note_run(suite, workload);
     return result;
 }
 
-enum suite_result suite_explore(struct suite *suite, const struct suite_run *run)
+static enum suite_result explore_here(struct suite *suite,
+                                      struct report_workload *workload)
+{
+    struct explored *explored = &suite->explored;
+    struct verdict verdict;
+
+    hush(suite);
+    explorer_run(suite->explorer, &explored->count, &suite->place, &verdict);
+    unhush(suite);
+    explored->points = explorer_points(suite->explorer, &explored->point_count);
+    explored->findings = explorer_findings(suite->explorer, &explored->finding_count);
+    return conclude_explored(suite, workload);
+}
+
+/* ---- In parts -------------------------------------------------------------------- */
+
+static bool unshare(void *arg)
+{
+    struct suite *suite = arg;
+
+    if (session_unshare(&suite->session) < 0 || oracle_unshare(&suite->oracle) < 0)
+        return false;
+    guard_init_child();
+    return true;
+}
+
+static void begin_part(void *arg, bool is_first)
+{
+    oracle_begin_part(&((struct suite *)arg)->oracle, is_first);
+}
+
+static bool is_void(void *arg)
+{
+    const struct suite *suite = arg;
+
+    return suite->oracle.found_unseen && !suite->explores_unseen;
+}
+
+static void tell_progress(void *arg, const char *progress)
+{
+    const struct suite *suite = arg;
+
+    if (isatty(suite->own_stderr))
+        dprintf(suite->own_stderr, "%s: %s\n", suite->run.name, progress);
+}
+
+static enum suite_result cannot_test_parts(struct suite *suite,
+                                           const struct parts *parts)
+{
+    const struct trace *trace = suite->subject.trace;
+    size_t i = parts->lost_at;
+
+    while (i < trace->count && trace->events[i].kind != TRACE_BEGIN)
+        i++;
+    snprintf(suite->error, sizeof(suite->error), "%s%s%s%s", parts->error,
+             i < trace->count ? ", where crashes from \"" : "",
+             i < trace->count ? name_of(&suite->run, trace->events[i].at) : "",
+             i < trace->count ? "\" on were tried" : "");
+    return SUITE_NOT_TESTED;
+}
+
+static bool run_parts(struct suite *suite, struct parts *parts)
+{
+    hush(suite);
+    bool done = parts_explore(parts, suite->explorer);
+
+    unhush(suite);
+    return done;
+}
+
+/*
+ * Stores that no hook has seen were found, in some process: from then on each state is
+ * judged in a child, and that from the first on, as it may have been found by chance.
+ */
+static bool explore_parts(struct suite *suite, struct parts *parts)
+{
+    bool done = run_parts(suite, parts);
+
+    if (!done || !parts->was_void)
+        return done;
+    parts_finish(parts);
+    oracle_mistrust(&suite->oracle);
+    suite->explores_unseen = true;
+    suite->explore.seconds = seconds_left(suite);
+    done = run_parts(suite, parts);
+    suite->explores_unseen = false;
+    return done;
+}
+
+static enum suite_result
+explore_in_parts(struct suite *suite, struct report_workload *workload, unsigned jobs)
+{
+    struct parts parts = {.subject = &suite->subject,
+                          .options = &suite->explore,
+                          .jobs = jobs,
+                          .unshare = unshare,
+                          .begin = begin_part,
+                          .is_void = is_void,
+                          .tell = tell_progress,
+                          .arg = suite};
+    enum suite_result result;
+
+    if (explore_parts(suite, &parts)) {
+        suite->explored = (struct explored){parts.count, parts.points, parts.findings,
+                                            parts.point_count, parts.finding_count};
+        result = conclude_explored(suite, workload);
+    } else {
+        result = cannot_test_parts(suite, &parts);
+    }
+    parts_finish(&parts);
+    return result;
+}
+
+/* ---- Either way ------------------------------------------------------------------ */
+
+static enum suite_result explore(struct suite *suite, const struct suite_run *run,
+                                 unsigned jobs)
 {
     double start = now();
 
@@ -475,10 +632,16 @@ enum suite_result suite_explore(struct suite *suite, const struct suite_run *run
 
     if (!workload || !begin_run(suite, run))
         return cannot_test(suite, "no memory");
-    enum suite_result result = explore(suite, workload);
+    enum suite_result result = jobs > 0 ? explore_in_parts(suite, workload, jobs)
+                                        : explore_here(suite, workload);
 
     workload->seconds += now() - start;
     return result;
+}
+
+enum suite_result suite_explore(struct suite *suite, const struct suite_run *run)
+{
+    return explore(suite, run, 0);
 }
 
 /* ---- Replaying ------------------------------------------------------------------- */
@@ -490,7 +653,11 @@ size_t suite_id_name(const char *id)
 
 uint64_t suite_id_seed(const char *id)
 {
-    return strtoull(id + suite_id_name(id) + (strchr(id, ':') != NULL), NULL, 10);
+    uint64_t seed = 0;
+
+    id += suite_id_name(id);
+    id += *id == ':';
+    return number_take(&id, 10, UINT64_MAX, &seed) && *id == ':' ? seed : 0;
 }
 
 /* The id without the program's name and the seed. */
@@ -498,7 +665,8 @@ static const char *place_of_id(const struct suite *suite, const char *id)
 {
     size_t length = strlen(suite->run.name);
 
-    if (strncmp(id, suite->run.name, length) != 0 || id[length] != ':')
+    if (strncmp(id, suite->run.name, length) != 0 || id[length] != ':' ||
+        suite_id_seed(id) == 0)
         return NULL;
     id = strchr(id + length + 1, ':');
     return id ? id + 1 : NULL;
@@ -617,14 +785,14 @@ static void note_unseen_of(struct suite *suite)
     note_unseen(&suite->session, workload);
 }
 
-enum suite_result suite_test_recorded(struct suite *suite)
+enum suite_result suite_test_recorded(struct suite *suite, unsigned jobs)
 {
     struct suite_run run;
     struct subject subject;
 
     if (!begin_program(suite, &run, &subject))
         return cannot_test(suite, "no memory");
-    enum suite_result result = suite_explore(suite, &run);
+    enum suite_result result = explore(suite, &run, jobs);
 
     note_unseen_of(suite);
     return result;
@@ -639,7 +807,7 @@ enum suite_result suite_test(struct suite *suite, const struct session_program *
     if (result != SUITE_PASSED)
         return result;
     suite_lint(suite);
-    return suite_test_recorded(suite);
+    return suite_test_recorded(suite, 0);
 }
 
 enum suite_result suite_replay(struct suite *suite,

@@ -56,12 +56,13 @@ enum suite_result suite_test(struct suite *suite,
                              const struct session_program *program);
 
 /*
- * The same in two steps: records, and explores what was recorded last. In between the
- * session tells what there is to explore.
+ * The same in two steps: records, and explores what was recorded last, in parts that so
+ * many processes share out; 0: here, and as a whole. In between the session tells what
+ * there is to explore.
  */
 enum suite_result suite_record(struct suite *suite,
                                const struct session_program *program);
-enum suite_result suite_test_recorded(struct suite *suite);
+enum suite_result suite_test_recorded(struct suite *suite, unsigned jobs);
 const struct session *suite_session(const struct suite *suite);
 
 /* Looks for flushes and fences that do nothing in what was recorded last. */

@@ -14,14 +14,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "crashtest/runtime/record.h"
 #include "crashtest/runtime/schedule.h"
 #include "crashtest/source.h"
+
+void wait_describe(int status, char *text, size_t size)
+{
+    if (WIFSIGNALED(status))
+        snprintf(text, size, "%s (signal %d)", strsignal(WTERMSIG(status)),
+                 WTERMSIG(status));
+    else
+        snprintf(text, size, "it exited with %d", WEXITSTATUS(status));
+}
 
 pid_t fork_child(void)
 {
     pid_t parent = getpid(), child = fork();
 
     if (child == 0) {
+        record_begin_process();
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) /* it has ended before that */
             _exit(1);

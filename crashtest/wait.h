@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* How a process ended, by its status: a clause. */
+void wait_describe(int status, char *text, size_t size);
+
 /* fork(); the child is killed when the thread that called this ends. */
 pid_t fork_child(void);
 

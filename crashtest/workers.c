@@ -2,6 +2,7 @@
 #include "crashtest/workers.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -44,34 +45,66 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static bool has_ended(pid_t process)
+static void kill_all(const struct workers *workers, const pid_t *processes)
 {
-    int status;
-    pid_t ended = waitpid(process, &status, WNOHANG);
+    for (unsigned i = 0; i < workers->count; i++)
+        if (processes[i] > 0)
+            kill(processes[i], SIGKILL);
+}
+
+/* False: it runs. */
+static bool has_ended(pid_t process, int *status)
+{
+    pid_t ended = waitpid(process, status, WNOHANG);
 
     return ended == process || (ended < 0 && errno != EINTR);
 }
 
-static void wait_for(const struct workers *workers, const pid_t *processes)
+/* How many run? */
+static unsigned look(const struct workers *workers, pid_t *processes,
+                     struct workers_end *end)
+{
+    unsigned running = 0;
+
+    for (unsigned i = 0; i < workers->count; i++) {
+        int status = 0;
+
+        if (processes[i] <= 0)
+            continue;
+        if (!has_ended(processes[i], &status)) {
+            running++;
+            continue;
+        }
+        processes[i] = 0;
+        if (status != 0 && end->status == 0) {
+            *end = (struct workers_end){i, status};
+            kill_all(workers, processes);
+        }
+    }
+    return running;
+}
+
+static void wait_for(const struct workers *workers, pid_t *processes,
+                     struct workers_end *end)
 {
     const struct timespec moment = {0, LOOK_NS};
     double next = now() + TELL_S;
 
-    for (unsigned i = 0; i < workers->count; i++)
-        while (processes[i] > 0 && !has_ended(processes[i])) {
-            nanosleep(&moment, NULL);
-            if (!workers->tell || now() < next)
-                continue;
-            workers->tell(workers->arg);
-            next = now() + TELL_S;
-        }
+    while (look(workers, processes, end) > 0) {
+        nanosleep(&moment, NULL);
+        if (!workers->tell || now() < next)
+            continue;
+        workers->tell(workers->arg);
+        next = now() + TELL_S;
+    }
 }
 
-bool workers_run(const struct workers *workers)
+bool workers_run(const struct workers *workers, struct workers_end *end)
 {
     pid_t processes[WORKERS_MAX] = {0};
     bool started = true;
 
+    *end = (struct workers_end){0};
     fflush(NULL);
     for (unsigned i = 0; i < workers->count && started; i++) {
         processes[i] = fork_child();
@@ -81,6 +114,6 @@ bool workers_run(const struct workers *workers)
         }
         started = processes[i] > 0;
     }
-    wait_for(workers, processes);
+    wait_for(workers, processes, end);
     return started;
 }

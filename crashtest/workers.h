@@ -27,7 +27,16 @@ struct workers {
     void *arg;
 };
 
-/* Until all have ended. False: not all could be started. */
-bool workers_run(const struct workers *workers);
+/* The first that did not end by itself, and how, as of waitpid(); status 0: all did. */
+struct workers_end {
+    unsigned number;
+    int status;
+};
+
+/*
+ * Until all have ended; if one does not by itself, the others are killed. False: not all
+ * could be started.
+ */
+bool workers_run(const struct workers *workers, struct workers_end *end);
 
 #endif

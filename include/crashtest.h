@@ -44,7 +44,8 @@
  *   Threads  that `run` starts run one at a time, in orders that a seed decides:
  *            several are tried, and each can be had again.
  *   Process  `init` and `run` run in a child: `recover` finds the volatile memory of a
- *            program that has just started, and PM at another address.
+ *            program that has just started, and PM at another address. Several processes
+ *            call it, each for some of the states. What they fork must not store to PM.
  *   Returns  0, or not 0 for failed; crashtest_fail() tells why.
  */
 #ifndef CRASHTEST_H

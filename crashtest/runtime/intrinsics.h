@@ -23,16 +23,23 @@ void crashtest_hook_store_whole(void *dst, const void *src, unsigned long size);
 void *crashtest_hook_memmove(void *dst, const void *src, unsigned long size);
 void *crashtest_hook_memset(void *dst, int byte, unsigned long size);
 
+/* By these names gcc makes plain stores of them, unseen. */
 #ifdef __cplusplus
 }
+#define CRASHTEST_AT_RUN_TIME(at_compile_time, at_run_time)                            \
+    (__builtin_is_constant_evaluated() ? at_compile_time : at_run_time)
 #else
-
-/* By these names gcc makes plain stores of them, unseen. */
-#define __builtin_memcpy(dst, src, size) crashtest_hook_memmove(dst, src, size)
-#define __builtin_memmove(dst, src, size) crashtest_hook_memmove(dst, src, size)
-#define __builtin_memset(dst, byte, size) crashtest_hook_memset(dst, byte, size)
-
+#define CRASHTEST_AT_RUN_TIME(at_compile_time, at_run_time) at_run_time
 #endif
+#define __builtin_memcpy(dst, src, size)                                               \
+    CRASHTEST_AT_RUN_TIME(__builtin_memcpy(dst, src, size),                            \
+                          crashtest_hook_memmove(dst, src, size))
+#define __builtin_memmove(dst, src, size)                                              \
+    CRASHTEST_AT_RUN_TIME(__builtin_memmove(dst, src, size),                           \
+                          crashtest_hook_memmove(dst, src, size))
+#define __builtin_memset(dst, byte, size)                                              \
+    CRASHTEST_AT_RUN_TIME(__builtin_memset(dst, byte, size),                           \
+                          crashtest_hook_memset(dst, byte, size))
 
 /* Flushes need not be done: only the model's caches matter. */
 #define __builtin_ia32_clwb(p) crashtest_hook_flush(p)

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "crashtest/runtime/record.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/single_threaded.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "crashtest/runtime/schedule.h"
 #include "include/crashtest.h"
@@ -114,6 +119,20 @@ void record_forget_aliases(void)
     recorder.alias_count = 0;
 }
 
+int record_map_aliases_again(int fd)
+{
+    for (uint32_t i = 0; i < recorder.alias_count; i++) {
+        const struct alias *alias = &pm.aliases[i];
+        long result =
+            syscall(SYS_mmap, alias->address, alias->size, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_FIXED, fd, (off_t)alias->offset);
+
+        if (result == -1)
+            return -errno;
+    }
+    return 0;
+}
+
 static bool clip(uint64_t start, uint64_t limit, size_t *size)
 {
     if (start >= limit)
@@ -145,6 +164,38 @@ bool record_find(const void *address, size_t *size, uint64_t *offset)
     if (clip(*offset, recorder.size, size))
         return true;
     return recorder.alias_count > 0 && find_alias(start, size, offset);
+}
+
+/* ---- Other processes ------------------------------------------------------------- */
+
+static bool *stored_elsewhere; /* shared by all processes */
+
+static void begin_forked(void)
+{
+    recorder.is_forked = true;
+    recorder.trace = NULL;
+}
+
+int record_watch_forks(void)
+{
+    void *memory = mmap(NULL, sizeof(bool), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return -errno;
+    stored_elsewhere = memory;
+    return -pthread_atfork(NULL, NULL, begin_forked);
+}
+
+void record_begin_process(void)
+{
+    recorder.is_forked = false;
+}
+
+bool record_was_stored_elsewhere(void)
+{
+    return stored_elsewhere && __atomic_load_n(stored_elsewhere, __ATOMIC_RELAXED) &&
+           __atomic_exchange_n(stored_elsewhere, false, __ATOMIC_RELAXED);
 }
 
 /* ---- Events ---------------------------------------------------------------------- */
@@ -358,9 +409,13 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
     uint64_t offset;
 
     record_settle();
-    if (!recorder.trace || !record_may_be_pm(address) ||
+    if ((!recorder.trace && !recorder.is_forked) || !record_may_be_pm(address) ||
         !record_find(address, &size, &offset))
         return;
+    if (recorder.is_forked) {
+        __atomic_store_n(stored_elsewhere, true, __ATOMIC_RELAXED);
+        return;
+    }
     schedule_point(pc);
     if (recorder.on_access)
         tell(address, size, ACCESS_STORE);

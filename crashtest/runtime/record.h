@@ -33,6 +33,7 @@ struct recorder {
     void (*on_hang)(void);
     access_fn *on_access; /* NULL: nobody asks */
     void *on_access_arg;
+    bool is_forked;  /* the program has forked this process: nothing is recorded */
     bool is_hashing; /* what is loaded was told of as a whole */
     uint32_t alias_count;
 
@@ -46,6 +47,13 @@ extern struct recorder recorder;
  * content. */
 void record_pm(const char *path, int fd, uint8_t *base, uint64_t size, uint8_t *shadow);
 bool record_is_pm_file(int fd);
+
+/* Processes that are forked from now on are not recorded. 0 or a negative errno. */
+int record_watch_forks(void);
+/* But for this one, of the tester. */
+void record_begin_process(void);
+/* Has one that is not recorded stored to PM, since this was asked last? */
+bool record_was_stored_elsewhere(void);
 
 /* Adds what happens to `trace`, until record_stop(). */
 void record_start(struct trace *trace);
@@ -61,6 +69,8 @@ void record_look_for_unseen(void);
 void record_add_alias(void *address, size_t size, uint64_t offset);
 void record_remove_alias(const void *address, size_t size);
 void record_forget_aliases(void);
+/* All of them become mappings of `fd`. 0 or a negative errno. */
+int record_map_aliases_again(int fd);
 
 /* ---- For hooks ------------------------------------------------------------------- */
 

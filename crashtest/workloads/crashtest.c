@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "crashtest/number.h"
 #include "crashtest/options.h"
 #include "crashtest/workloads/sweep.h"
 #include "include/minl2r.h"
@@ -121,6 +122,7 @@ static bool add_operation(struct options *options, const char *name)
 static bool parse_plan(struct options *options, int option, const char *text)
 {
     struct plan *plan = &options->sweep.plan;
+    uint64_t number;
 
     switch (option) {
     case LENGTH:
@@ -133,14 +135,15 @@ static bool parse_plan(struct options *options, int option, const char *text)
     case OPERATION:
         return add_operation(options, text);
     case RANDOM:
-        return options_parse_number(text, &plan->random) && plan->random > 0;
+        return number_parse(text, UINT64_MAX, &plan->random) && plan->random > 0;
     case LONG:
         plan->is_long = true;
         return true;
     case THOROUGH:
-        plan->thorough = 0;
-        return strcmp(text, "0") == 0 ||
-               options_parse_count(text, COUNT_MAX, &plan->thorough);
+        if (!number_parse(text, COUNT_MAX, &number))
+            return false;
+        plan->thorough = (unsigned)number;
+        return true;
     default:
         return false;
     }
@@ -292,8 +295,7 @@ static bool check_options(const struct options *options, const char *command)
                     names[i].name);
             return false;
         }
-    return options_can_write("crashtest", options->sweep.json) &&
-           options_can_write("crashtest", options->sweep.html);
+    return options_can_write("crashtest", options->sweep.json, options->sweep.html);
 }
 
 static int run_command(struct options *options, char **arguments)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crashtest/number.h"
 #include "crashtest/runtime/record.h"
 #include "crashtest/workloads/library_mutants.h"
 #include "libminl2r/alloc.h"
@@ -636,7 +637,7 @@ static bool take_step(struct script *script, const char **text)
 /* What stands between two steps. */
 static bool take_link(struct script *script, const char **text)
 {
-    char *end;
+    uint64_t pause;
 
     if (**text == '+') {
         ++*text;
@@ -644,19 +645,31 @@ static bool take_link(struct script *script, const char **text)
     }
     if (**text != '@' || (script->step_count > 1 && !script->is_nested))
         return false;
-    unsigned long pause = strtoul(*text + 1, &end, 10);
-
+    ++*text;
+    if (!number_take(text, 10, UINT32_MAX, &pause) || (**text != '=' && **text != '.'))
+        return false;
     script->is_nested = true;
-    script->on_same_side = *end == '=';
+    script->on_same_side = **text == '=';
     script->pauses[script->step_count - 1] = (uint32_t)pause;
-    *text = end + 1;
-    return *end == '=' || *end == '.';
+    ++*text;
+    return true;
 }
 
 void script_fail_fence(struct script *script, uint64_t nth)
 {
     script->fails = true;
     script->fault = (struct door_fault){DOOR_FAIL_FENCE, nth};
+}
+
+/* The rest of the name. */
+static bool take_failing_fence(struct script *script, const char *text)
+{
+    uint64_t nth;
+
+    if (!number_take(&text, 10, UINT64_MAX, &nth))
+        return false;
+    script_fail_fence(script, nth);
+    return *text == 0 || *text == ':';
 }
 
 bool script_parse(struct script *script, const char *text)
@@ -673,7 +686,5 @@ bool script_parse(struct script *script, const char *text)
     while (good && *text != 0 && *text != ':' && *text != '!')
         good = take_link(script, &text) && take_step(script, &text);
     script->first_step = script->step_count - 1;
-    if (good && *text == '!')
-        script_fail_fence(script, strtoul(text + 1, NULL, 10));
-    return good;
+    return good && (*text != '!' || take_failing_fence(script, text + 1));
 }

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "crashtest/guard.h"
+#include "crashtest/number.h"
 #include "crashtest/runtime/record.h"
 #include "crashtest/workloads/door.h"
 #include "crashtest/workloads/pmfs_cover.h"
@@ -100,12 +101,13 @@ static const char *parse_ops(struct pmfs_script *script, const char *text)
 
 static bool parse_inside(struct pmfs_script *script, const char *text)
 {
-    char *end;
+    uint64_t pause;
 
-    script->pause = (uint32_t)strtoul(text, &end, 10);
-    if (end == text || *end != '=')
+    if (!number_take(&text, 10, UINT32_MAX, &pause) || *text != '=')
         return false;
-    script->inside = op_find(end + 1, strcspn(end + 1, ":"));
+    text++;
+    script->pause = (uint32_t)pause;
+    script->inside = op_find(text, strcspn(text, ":"));
     return script->inside && script->inside->sets & OP_INSIDE &&
            !(script->ops[script->op_count - 1]->sets & OP_ALONE);
 }

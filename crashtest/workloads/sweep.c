@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "crashtest/wait.h"
 #include "crashtest/workers.h"
 
 #define SETTINGS_MAX 32
@@ -204,17 +205,23 @@ static enum suite_result report_all(const struct sweep *sweep,
     return written > result ? written : result;
 }
 
-static enum suite_result check_workers(const struct board *board, unsigned count)
+static enum suite_result check_workers(const struct board *board, unsigned count,
+                                       int status)
 {
+    char end[200];
+
     for (unsigned i = 0; i < count; i++) {
         const struct worker *worker = &board->workers[i];
 
         if (worker->worst == SUITE_NOT_TESTED)
             return cannot("cannot be tested", worker->error);
-        if (!worker->is_done)
-            return cannot("cannot be tested", "a process ended");
+        if (!worker->is_done && status == 0)
+            return cannot("cannot be tested", "no memory");
     }
-    return SUITE_PASSED;
+    if (status == 0)
+        return SUITE_PASSED;
+    wait_describe(status, end, sizeof(end));
+    return cannot("cannot be tested: a process ended", end);
 }
 
 enum suite_result sweep_explore(const struct sweep *sweep)
@@ -230,9 +237,11 @@ enum suite_result sweep_explore(const struct sweep *sweep)
         return cannot(sweep->workload->name, error);
     board->sweep = sweep;
     unsigned count = workers_count(sweep->jobs, board->case_count);
-    bool started = workers_run(&(struct workers){count, work, print_progress, board});
+    struct workers_end end;
+    bool started =
+        workers_run(&(struct workers){count, work, print_progress, board}, &end);
     enum suite_result result = started
-                                   ? check_workers(board, count)
+                                   ? check_workers(board, count, end.status)
                                    : cannot("cannot start processes", strerror(errno));
 
     if (result == SUITE_PASSED)

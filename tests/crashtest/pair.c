@@ -52,8 +52,13 @@ static void log_flush(struct pair *pair)
 {
     pthread_t thread;
 
-    if (never_flushes() || has_bug("log not flushed") || has_bug("flush before store"))
+    if (never_flushes() || has_bug("log not flushed") ||
+        has_bug("flush before store") || has_bug("log flushed late"))
         return;
+    if (has_bug("store after flush")) {
+        _mm_sfence();
+        return;
+    }
     _mm_clflush(&pair->stray); /* of something else */
     pmem_flush(&pair->old_a, 16);
     if (has_bug("other thread's fence")) {
@@ -68,6 +73,10 @@ static void log_write(struct pair *pair)
 {
     if (has_bug("flush before store"))
         persist(&pair->old_a, 16);
+    if (has_bug("store after flush")) {
+        pair->old_a = 0;
+        pmem_flush(&pair->old_a, 16);
+    }
     if (has_bug("valid before log")) {
         pair->log_is_valid = 1;
         persist(&pair->log_is_valid, 8);
@@ -85,6 +94,8 @@ static void log_write(struct pair *pair)
         _mm_clflush(&pair->log_is_valid);
     else
         persist(&pair->log_is_valid, 8);
+    if (has_bug("log flushed late"))
+        persist(&pair->old_a, 16);
 }
 
 static void set_under_log(struct pair *pair, uint64_t value)

@@ -91,8 +91,26 @@ for option in --json --html; do
     [ ! -e "$work/new" ]
 done
 
+# One file cannot take both, however it is named; a pipe can.
+touch "$work/there"
+for file in "$work/there" "$work/new"; do
+    status=0
+    "$passing" --json "$file" --html "$work/../${work##*/}/${file##*/}" >"$work/output" 2>"$work/error" ||
+        status=$?
+    contains "$work/error" "--json and --html name the same file: $file"
+    [ $status -eq 2 ] && [ ! -s "$work/output" ]
+done
+[ ! -e "$work/new" ]
+"$passing" --json /dev/null --html /dev/null >/dev/null
+
 # What cannot be written is not passed over.
 if [ -e /dev/full ]; then
+    for option in --json --html; do
+        status=0
+        "$passing" $option /dev/full >/dev/null 2>"$work/error" || status=$?
+        contains "$work/error" 'cannot write /dev/full'
+        [ $status -eq 2 ]
+    done
     status=0
     "$passing" >/dev/full 2>"$work/error" || status=$?
     contains "$work/error" 'cannot write to standard output'

@@ -707,9 +707,31 @@ static void a_name_leads_back_to_the_state(void **state)
 
 static void what_is_no_name_is_refused(void **state)
 {
-    static const char *const texts[] = {"",          "p",      "x12:",         "p12",
-                                        "p12:zz",    "p1:40=", "p1:40=1.0.0x", "p1:/",
-                                        "p1:40=1.0", "1:",     "p1:,"};
+    static const char *const texts[] = {"",
+                                        "p",
+                                        "x12:",
+                                        "p12",
+                                        "p12:zz",
+                                        "p1:40=",
+                                        "p1:40=1.0.0x",
+                                        "p1:/",
+                                        "p1:40=1.0",
+                                        "1:",
+                                        "p1:,",
+                                        "p1:40=1.0.0,",
+                                        "p-1:",
+                                        "p+1:",
+                                        "p 1:",
+                                        "p0x1:",
+                                        "p1:-40=0.0",
+                                        "p1:0x40=0.",
+                                        "p1:40=-1.0.0",
+                                        "p1:40=1.0.0/",
+                                        "p1a:",
+                                        "p1:40=1..0",
+                                        "p1:40=1.0.0/p",
+                                        "p99999999999999999999:",
+                                        "p1:40=100000000.0.0"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -742,9 +764,173 @@ static void a_name_of_another_trace_is_refused(void **state)
     watch_end(watch);
 }
 
+/* Recovers, and notes what it is shown of the recovery from a crash before the first
+ * operation has begun. */
+static void look_at_beginning(void *arg, const struct crash *crash,
+                              struct trace *recovery, struct verdict *verdict)
+{
+    struct watch *watch = arg;
+
+    look_lazily(arg, crash, recovery, verdict);
+    watch->states += crash->again && crash->running == NO_OPERATION;
+}
+
+static void nothing_begun_is_not_as_the_first_operation(void **state)
+{
+    struct watch *watch = watch_begin();
+    const struct explore_options options = {.strategy = strategy_find("eager"),
+                                            .budget = 4096,
+                                            .nested_budget = 4096,
+                                            .seed = SEED};
+    struct explorer *explorer = explorer_create(&watch->subject, &options);
+    struct explore_count count;
+    struct place place = {0};
+    struct verdict verdict;
+
+    (void)state;
+    watch->subject.judge = look_at_beginning;
+    watch->recovers = true;
+    watch->rules[0] = (struct rule){0, 1, 0, 3, true, true};
+    add_event(watch, TRACE_BEGIN, 0);
+    add_store(watch, 0, 1);
+    add_event(watch, TRACE_FLUSH, 0);
+    add_event(watch, TRACE_FENCE, 0);
+    explorer_run(explorer, &count, &place, &verdict);
+    assert_int_equal(watch->states, 2); /* before its fence: with its store, and not */
+    explorer_destroy(explorer);
+    watch_end(watch);
+}
+
+/* ---- In parts -------------------------------------------------------------------- */
+
+static void add_operations(struct watch *watch, struct random *random)
+{
+    uint64_t values[WORDS] = {0};
+
+    for (uint64_t operation = 0; operation < 3; operation++) {
+        add_event(watch, TRACE_BEGIN, operation);
+        for (uint32_t i = 0; i < 5; i++) {
+            uint32_t line = (uint32_t)random_below(random, WORDS);
+
+            add_store(watch, line, ++values[line]);
+            if (random_below(random, 2))
+                add_event(watch, TRACE_FLUSH, (uint64_t)line * LINE_SIZE);
+            if (random_below(random, 2))
+                add_event(watch, TRACE_FENCE, 0);
+        }
+        add_event(watch, TRACE_END, operation);
+    }
+}
+
+static size_t find_begin(const struct trace *trace, uint64_t operation)
+{
+    size_t i = 0;
+
+    while (trace->events[i].kind != TRACE_BEGIN || trace->events[i].at != operation)
+        i++;
+    return i;
+}
+
+static void add_findings(const struct explorer *explorer, struct findings *found)
+{
+    size_t count;
+    const struct finding *findings = explorer_findings(explorer, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        bool is_known = false;
+
+        name_finding(&findings[i], found->names[found->count]);
+        for (size_t j = 0; j < found->count; j++)
+            is_known |= strcmp(found->names[j], found->names[found->count]) == 0;
+        found->count += !is_known;
+    }
+}
+
+static void add_count(struct explore_count *to, const struct explore_count *from)
+{
+    to->points += from->points;
+    to->exact_points += from->exact_points;
+    to->kills += from->kills;
+    to->states += from->states;
+    to->nested += from->nested;
+    to->nested_points += from->nested_points;
+    to->judged += from->judged;
+    to->recovery_stores |= from->recovery_stores;
+}
+
+static void run_in_parts(struct explorer *explorer,
+                         const struct explore_options *options,
+                         const struct trace *trace, struct explore_count *all,
+                         struct findings *found)
+{
+    const size_t cuts[] = {0, find_begin(trace, 1), find_begin(trace, 2), SIZE_MAX};
+    struct explore_count count;
+
+    *all = (struct explore_count){0};
+    for (enum pass pass = 0; pass < PASSES; pass++)
+        for (unsigned i = 0; explorer_wants(options, pass, all) && i < 3; i++) {
+            explorer_run_part(
+                explorer, &(struct explore_part){pass, cuts[i], cuts[i + 1]}, &count);
+            add_count(all, &count);
+            add_findings(explorer, found);
+        }
+}
+
+/* Also where the budget does not suffice for more than random states. */
+static void parts_come_to_the_same_as_the_whole(void **state)
+{
+    static const struct {
+        const char *strategy;
+        uint64_t budget;
+    } ways[] = {{"eager", 1000}, {"lazy", 1000}, {"sampled", 32}, {"eadr", 100}};
+    struct random random = {SEED};
+
+    (void)state;
+    for (unsigned round = 0; round < 40; round++) {
+        struct watch *watch = watch_begin();
+        const struct explore_options options = {
+            .strategy = strategy_find(ways[round % 4].strategy),
+            .budget = ways[round % 4].budget,
+            .nested_budget = 100,
+            .kill = true,
+            .seed = SEED,
+            .findings_max = FINDINGS_MAX};
+        struct findings *whole = calloc(2, sizeof(*whole)), *parts = whole + 1;
+        struct explore_count count, sum;
+        struct place place = {0};
+        struct verdict verdict;
+
+        assert_non_null(whole);
+        watch->subject.judge = look_lazily;
+        watch->subject.set_watch = set_watch;
+        choose_judge(watch, &random);
+        add_operations(watch, &random);
+        struct explorer *explorer = explorer_create(&watch->subject, &options);
+
+        explorer_run(explorer, &count, &place, &verdict);
+        add_findings(explorer, whole);
+        run_in_parts(explorer, &options, watch->trace, &sum, parts);
+        whole->exact = parts->exact = true;
+        assert_same_findings(whole, parts);
+        assert_int_equal(count.points, sum.points);
+        assert_int_equal(count.exact_points, sum.exact_points);
+        assert_int_equal(count.kills, sum.kills);
+        assert_int_equal(count.states, sum.states);
+        assert_int_equal(count.nested, sum.nested);
+        assert_int_equal(count.nested_points, sum.nested_points);
+        assert_int_equal(count.judged, sum.judged);
+        explorer_destroy(explorer);
+        place_finish(&place);
+        watch_end(watch);
+        free(whole);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_begun_is_not_as_the_first_operation),
+        cmocka_unit_test(parts_come_to_the_same_as_the_whole),
         cmocka_unit_test(eager_shows_every_state),
         cmocka_unit_test(lazy_and_eager_find_the_same),
         cmocka_unit_test(checksums_are_complete_or_torn),
