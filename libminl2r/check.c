@@ -90,21 +90,9 @@ static void check_word_hint(struct check *check, uint32_t lane)
                lane, (ull)word);
 }
 
-static void check_settled(struct check *check, uint32_t lane)
-{
-    uint64_t settled = pm_load64(&pool_lane(check->pool, lane)->settled);
-    uint64_t logged = log_first_generation(check->pool, lane);
-
-    if (logged > settled && logged - settled > PM_LAG_MAX)
-        report(check,
-               "lane %u: settled is %llu, but its log holds generation %llu (I4)", lane,
-               (ull)settled, (ull)logged);
-}
-
 static void check_log(struct check *check, uint32_t lane)
 {
     check_word_hint(check, lane);
-    check_settled(check, lane);
     if (log_validate(check->pool, lane, &check->live[lane]) == 0)
         return;
     report(check, "%s", minl2r_errormsg());

@@ -514,10 +514,11 @@ void commit_store_fresh(struct minl2r_tx *tx)
 }
 
 /*
- * A prefetch that misses the TLB holds up what follows it, so it is not done as the
- * writes are queued.
+ * Old bytes of many blocks come from memory all at once rather than one by one. A
+ * prefetch that misses the TLB holds up what follows it, so it is not done as the writes
+ * are queued.
  */
-void commit_prefetch_in_place(const struct minl2r_tx *tx)
+static void prefetch_in_place(const struct minl2r_tx *tx)
 {
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         for (uint32_t i = 0; i < w->extent_count; i++)
@@ -526,7 +527,7 @@ void commit_prefetch_in_place(const struct minl2r_tx *tx)
 
 static int log_and_store_fresh(struct minl2r_tx *tx)
 {
-    commit_prefetch_in_place(tx);
+    prefetch_in_place(tx);
     settle_others(tx);
     int result = log_changes(tx);
 

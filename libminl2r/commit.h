@@ -66,9 +66,6 @@ static inline bool commit_streams_well(const struct extent *e)
     return ((e->start | e->size) & 3) == 0 || e->size >= COMMIT_STREAM_SIZE_MIN;
 }
 
-/* Old bytes of many blocks come from memory all at once rather than one by one. */
-void commit_prefetch_in_place(const struct minl2r_tx *tx);
-
 void commit_store_fresh(struct minl2r_tx *tx);
 int commit_store_in_place(struct minl2r_tx *tx); /* and waits for that */
 int commit_order(struct minl2r_tx *tx);

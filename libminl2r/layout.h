@@ -73,17 +73,15 @@ _Static_assert(offsetof(struct pm_lane, word) == 64, "FORMAT.md: pm_lane");
 struct pm_batch {
     uint64_t
         checksum; /* of the bytes after it up to `size`; seed: pool uuid and lane */
-    uint64_t generation; /* live only if above pm_lane.settled, by PM_LAG_MAX at most */
-    uint64_t prev;       /* offset of the batch before; 0 in batch 0 */
+    uint64_t generation; /* live only if above pm_lane.settled */
+    uint64_t prev; /* offset of the batch before; in batch 0 the hash of the bytes that
+                      its PM_CHANGEs bring, or 0 */
     uint32_t index;
     uint32_t size; /* bytes, header included, without padding */
 };
 _Static_assert(sizeof(struct pm_batch) == 32, "FORMAT.md: pm_batch");
 
 #define PM_BATCH_SIZE_MAX 4096u
-
-/* How far above pm_lane.settled a generation may be. */
-#define PM_LAG_MAX 256u
 
 enum pm_record_type {
     PM_UNDO = 1,  /* `length` original bytes of `target`, padded to 8 */
@@ -94,7 +92,7 @@ enum pm_record_type {
     PM_LINK = 5, /* the next batch lies at `target`, a segment of `length` blocks */
     /* Slot commits, whose logs hold nothing else; all PM_CHANGEs come first, and in
      * batch 0. */
-    PM_CHANGE = 6, /* `length` original bytes of `target`, padded to 8, and new ones */
+    PM_CHANGE = 6, /* as PM_UNDO; the new bytes are known by the hash of them all */
     PM_SLOT = 7,   /* as PM_SWAP */
 };
 

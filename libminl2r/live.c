@@ -184,10 +184,10 @@ int live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
 
 static void store_interval(struct interval *to, struct interval value)
 {
-    if (to->low != value.low)
-        __atomic_store_n(&to->low, value.low, __ATOMIC_RELAXED);
-    if (to->high != value.high)
-        __atomic_store_n(&to->high, value.high, __ATOMIC_RELAXED);
+    if (to->low == value.low && to->high == value.high)
+        return;
+    __atomic_store_n(&to->low, value.low, __ATOMIC_RELAXED);
+    __atomic_store_n(&to->high, value.high, __ATOMIC_RELAXED);
 }
 
 /* In whole steps, so that what grows by a slot at a time seldom changes it. */

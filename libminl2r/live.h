@@ -51,6 +51,15 @@ static inline bool live_possible(const struct minl2r_pool *pool)
     return __atomic_load_n(&pool->live_lanes, __ATOMIC_ACQUIRE) != NULL;
 }
 
+/* Can there be one of another lane? */
+static inline bool live_others_possible(const struct minl2r_pool *pool,
+                                        const struct lane *own)
+{
+    const struct lane *first = __atomic_load_n(&pool->live_lanes, __ATOMIC_ACQUIRE);
+
+    return first && (first != own || own->next_live);
+}
+
 /*
  * Settle every live lane but `own`, which may be NULL; or those that own bytes of
  * `range`, or bytes or slots. A fence must follow, and then live_forget().

@@ -27,8 +27,8 @@ static uint64_t batch_seed(const struct minl2r_pool *pool, uint32_t lane)
 /*
  * What a batch of PM_BATCH_SIZE_MAX does not use for records is at most 80 bytes: its
  * header, less than RECORD_SIZE_MIN bytes or a PM_SWAP that did not fit, and the header
- * of the second half of a split PM_UNDO. (PM_CHANGEs are in the first batch, at once.) A part loses its link line, less than a line
- * before it, and one short batch. Both are rounded up.
+ * of the second half of a split PM_UNDO. A part loses its link line, less than
+ * a line before it, and one short batch. Both are rounded up.
  */
 #define BATCH_LOSS 96
 #define PART_LOSS 320
@@ -68,7 +68,7 @@ static void write_batch(struct log_writer *writer, uint8_t *bytes, uint32_t size
     memset(bytes + size, 0, padded - size);
     *batch = (struct pm_batch){
         .generation = cursor->generation,
-        .prev = cursor->prev,
+        .prev = cursor->index > 0 ? cursor->prev : writer->changes_hash,
         .index = cursor->index,
         .size = size,
     };
@@ -155,25 +155,33 @@ static void put_bytes(struct log_writer *writer, const void *bytes, uint64_t siz
     writer->size += (uint32_t)padded;
 }
 
-static void put_undo(struct log_writer *writer, uint64_t target, uint64_t size)
+static void put_undo(struct log_writer *writer, enum pm_record_type type,
+                     uint64_t target, uint64_t size)
 {
-    put_record(writer, PM_UNDO, (uint32_t)size, target);
+    put_record(writer, type, (uint32_t)size, target);
     put_bytes(writer, pool_at(writer->pool, target), size);
 }
 
-/* By far the most: one word's worth, and room for it. */
-static bool append_undo_of_8(struct log_writer *writer, uint64_t target)
+/* By far the most: one word's worth. */
+static inline void put_undo_of_8(struct log_writer *writer, enum pm_record_type type,
+                                 uint64_t target)
 {
-    if (writer->size == 0 || room(writer) < RECORD_SIZE_MIN)
-        return false;
-    put_record(writer, PM_UNDO, 8, target);
+    put_record(writer, type, 8, target);
     memcpy(writer->batch + writer->size, pool_at(writer->pool, target), 8);
     writer->size += 8;
-    return true;
 }
 
-__attribute__((noinline)) static void append_undo(struct log_writer *writer,
-                                                  uint64_t target, uint64_t size)
+__attribute__((noinline)) static void begin_with_undo_of_8(struct log_writer *writer,
+                                                           enum pm_record_type type,
+                                                           uint64_t target)
+{
+    make_room(writer, RECORD_SIZE_MIN);
+    put_undo_of_8(writer, type, target);
+}
+
+__attribute__((noinline)) static void append_pieces(struct log_writer *writer,
+                                                    enum pm_record_type type,
+                                                    uint64_t target, uint64_t size)
 {
     while (size > 0) {
         make_room(writer, RECORD_SIZE_MIN);
@@ -181,17 +189,32 @@ __attribute__((noinline)) static void append_undo(struct log_writer *writer,
 
         if (piece > size)
             piece = size;
-        put_undo(writer, target, piece);
+        put_undo(writer, type, target, piece);
         target += piece;
         size -= piece;
     }
 }
 
-void log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size)
+static inline void append_undo(struct log_writer *writer, enum pm_record_type type,
+                               uint64_t target, uint64_t size)
 {
     pm_count(&writer->phase->stats->log_payload_bytes, size);
-    if (size != 8 || !append_undo_of_8(writer, target))
-        append_undo(writer, target, size);
+    if (size != 8)
+        append_pieces(writer, type, target, size);
+    else if (writer->size == 0 || room(writer) < RECORD_SIZE_MIN)
+        begin_with_undo_of_8(writer, type, target);
+    else
+        put_undo_of_8(writer, type, target);
+}
+
+void log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size)
+{
+    append_undo(writer, PM_UNDO, target, size);
+}
+
+void log_append_change(struct log_writer *writer, uint64_t target, uint64_t size)
+{
+    append_undo(writer, PM_CHANGE, target, size);
 }
 
 void log_append_blocks(struct log_writer *writer, enum pm_record_type type,
@@ -221,14 +244,9 @@ void log_append_slot(struct log_writer *writer, uint64_t slot, struct pm_swap sw
     append_swap(writer, PM_SLOT, slot, &swap);
 }
 
-void log_append_change(struct log_writer *writer, uint64_t target, const void *bytes,
-                       uint32_t size)
+uint64_t log_hash_changes(const void *bytes, size_t size)
 {
-    pm_count(&writer->phase->stats->log_payload_bytes, size);
-    make_room(writer, LOG_RECORD_SIZE(2 * LOG_PADDED(size)));
-    put_record(writer, PM_CHANGE, size, target);
-    put_bytes(writer, pool_at(writer->pool, target), size);
-    put_bytes(writer, bytes, size);
+    return pm_hash(bytes, size, 0);
 }
 
 void log_end(struct log_writer *writer)
@@ -245,9 +263,8 @@ static uint64_t payload_size(const struct pm_record *record)
 {
     switch (record->type) {
     case PM_UNDO:
-        return LOG_PADDED(record->length);
     case PM_CHANGE:
-        return 2 * LOG_PADDED(record->length);
+        return LOG_PADDED(record->length);
     case PM_SWAP:
     case PM_SLOT:
         return sizeof(struct pm_swap);
@@ -298,12 +315,15 @@ static const struct pm_record *record_at(const struct pm_batch *batch, uint64_t 
     return record;
 }
 
+static bool begins_with(const struct pm_batch *batch, enum pm_record_type type)
+{
+    return ((const struct pm_record *)(batch + 1))->type == type;
+}
+
 /* Does a log that begins with `batch` belong to a slot commit? */
 static bool begins_slot_commit(const struct pm_batch *batch)
 {
-    const struct pm_record *record = (const struct pm_record *)(batch + 1);
-
-    return record->type == PM_CHANGE || record->type == PM_SLOT;
+    return begins_with(batch, PM_CHANGE) || begins_with(batch, PM_SLOT);
 }
 
 /* A slot commit's log has records of its own, in this order. */
@@ -353,6 +373,13 @@ static int validate_records(const struct minl2r_pool *pool, uint32_t lane,
     return 0;
 }
 
+/* In batch 0 a hash is there instead, if it has PM_CHANGEs. */
+static bool prev_is_valid(const struct pm_batch *batch, const struct log_cursor *walk)
+{
+    return batch->prev == walk->prev ||
+           (batch->index == 0 && begins_with(batch, PM_CHANGE));
+}
+
 /* Where the batch that `walk` expects next is not valid, the log ends. */
 static bool batch_is_valid(const struct minl2r_pool *pool,
                            const struct log_cursor *walk)
@@ -364,7 +391,7 @@ static bool batch_is_valid(const struct minl2r_pool *pool,
     if (limit > PM_BATCH_SIZE_MAX)
         limit = PM_BATCH_SIZE_MAX;
     return size > sizeof(*batch) && size % 8 == 0 && size <= limit &&
-           batch->index == walk->index && batch->prev == walk->prev &&
+           batch->index == walk->index && prev_is_valid(batch, walk) &&
            batch->generation == walk->generation &&
            batch->checksum == pm_hash(&batch->generation,
                                       size - sizeof(batch->checksum),
@@ -405,6 +432,19 @@ static int walk_on(struct minl2r_pool *pool, struct log_cursor *walk)
     return 0;
 }
 
+/* No pool gets so far. */
+#define GENERATION_MAX (UINT64_MAX / 2)
+
+/*
+ * I4: that of the attempt that a crash may have cut off. At the start of the log, whole or
+ * torn, is its number or that of the last generation that was logged, since a word arrives
+ * whole; if none was logged since the lane was settled, it has the number after `settled`.
+ */
+static uint64_t newest_generation(uint64_t settled, uint64_t at_start)
+{
+    return (at_start > settled ? at_start : settled) + 1;
+}
+
 int log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live *live)
 {
     const struct pm_batch *first = pool_at(pool, pool_log_offset(pool, lane));
@@ -413,12 +453,16 @@ int log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live *live)
     struct log_cursor walk;
     int result = 0;
 
-    *live = (struct log_live){0};
-    if (settled >= UINT64_MAX / 2)
+    *live = (struct log_live){.newest = newest_generation(settled, generation)};
+    if (settled >= GENERATION_MAX)
         return error_set(EUCLEAN,
                          "lane %u: settled generation %llu is not possible (I4)", lane,
                          (unsigned long long)settled);
-    if (generation <= settled || generation - settled > PM_LAG_MAX)
+    if (generation >= GENERATION_MAX)
+        return error_set(EUCLEAN,
+                         "log of lane %u: generation %llu is not possible (I4)", lane,
+                         (unsigned long long)generation);
+    if (generation <= settled)
         return 0;
     log_cursor_init(&walk, pool, lane, generation);
     while (result == 0 && walk.offset <= walk.part_end && batch_is_valid(pool, &walk)) {
@@ -464,7 +508,9 @@ uint64_t log_visit_batch(struct minl2r_pool *pool, uint64_t offset, uint8_t *scr
 
         visit(arg, record, record + 1);
     }
-    return ((const struct pm_batch *)(void *)scratch)->prev;
+    const struct pm_batch *batch = (const struct pm_batch *)(void *)scratch;
+
+    return batch->index > 0 ? batch->prev : 0;
 }
 
 struct target_check {

@@ -16,7 +16,7 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/pool.h"
 
-/* Bytes that a record takes in a batch; PM_CHANGE that of twice the padded length. */
+/* Bytes that a record takes in a batch. */
 #define LOG_PADDED(length) (((uint64_t)(length) + 7) & ~7ull)
 #define LOG_RECORD_SIZE(length) (sizeof(struct pm_record) + LOG_PADDED(length))
 
@@ -38,10 +38,11 @@ struct log_writer {
     struct log_cursor *cursor;
     const struct block_run *segments; /* reserved for this log, in order of use */
     uint32_t segment_count;
-    uint8_t *batch;  /* PM_BATCH_SIZE_MAX bytes of DRAM */
-    uint32_t size;   /* of `batch`; 0: none begun */
-    uint32_t limit;  /* bytes that the batch begun may have */
-    bool overflowed; /* reserved too little: the log must not be used */
+    uint8_t *batch;        /* PM_BATCH_SIZE_MAX bytes of DRAM */
+    uint32_t size;         /* of `batch`; 0: none begun */
+    uint32_t limit;        /* bytes that the batch begun may have */
+    uint64_t changes_hash; /* for batch 0 */
+    bool overflowed;       /* reserved too little: the log must not be used */
 };
 
 void log_cursor_init(struct log_cursor *cursor, const struct minl2r_pool *pool,
@@ -53,11 +54,14 @@ void log_append_blocks(struct log_writer *writer, enum pm_record_type type,
                        struct block_run run);
 void log_append_swap(struct log_writer *writer, uint64_t slot, struct pm_swap swap);
 
-/* The same of a slot commit: changes first, which have to fit into one batch. */
+/* The same of a slot commit: changes first, which have to fit into one batch; then the
+ * hash of what they bring, then slots. */
+void log_append_change(struct log_writer *writer, uint64_t target, uint64_t size);
 void log_append_slot(struct log_writer *writer, uint64_t slot, struct pm_swap swap);
-void log_append_change(struct log_writer *writer, uint64_t target, const void *bytes,
-                       uint32_t size);
 void log_end(struct log_writer *writer);
+
+/* The hash of all that PM_CHANGEs bring, in their order. */
+uint64_t log_hash_changes(const void *bytes, size_t size);
 
 /*
  * Bytes of log that must be there for `records_size` bytes of records (LOG_RECORD_SIZE
@@ -77,6 +81,7 @@ uint64_t log_part_space(uint64_t size);
  * content is not: only damage or malice make one.
  */
 struct log_live {
+    uint64_t newest; /* generation that can have been tried: not above (I4) */
     uint64_t generation;
     uint64_t last;
     uint64_t batches;
@@ -85,10 +90,7 @@ struct log_live {
 };
 int log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live *live);
 
-/*
- * The generation of the batch at the start of the lane's log, 0 if there is no valid
- * one. It is never more than PM_LAG_MAX above the settled one (I4).
- */
+/* The generation of the batch at the start of the lane's log; 0: no valid one. */
 uint64_t log_first_generation(const struct minl2r_pool *pool, uint32_t lane);
 
 /*

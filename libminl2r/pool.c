@@ -111,6 +111,18 @@ static void format_root(struct pm_phase *phase, const struct geometry *geo)
     pm_flush(phase, root, geo->block_size);
 }
 
+/* I4: what lies there from before must not pass for the generation of a batch. */
+static void format_logs(struct pm_phase *phase, const struct pm_super *super)
+{
+    for (uint32_t i = 0; i < super->lane_count; i++) {
+        const uint8_t *log =
+            phase->pm->base + super->logs_offset + (uint64_t)i * super->log_size;
+
+        pm_zero(phase, log, sizeof(struct pm_batch));
+        pm_flush(phase, log, sizeof(struct pm_batch));
+    }
+}
+
 /* The magic comes last, in a store and a fence of its own: until then there is no pool.
  */
 static int format_super(struct pm_phase *phase, const struct pm_super *super)
@@ -168,6 +180,7 @@ static int write_pool(const struct pm *pm, const struct pm_super *super)
     if (result < 0)
         return result;
     format_lanes(&phase, super);
+    format_logs(&phase, super);
     for (uint64_t zone = 0; zone < geo.zone_count; zone++)
         format_bitmap(&phase, &geo, zone);
     format_root(&phase, &geo);

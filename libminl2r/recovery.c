@@ -8,9 +8,10 @@
  *             has its value already: a killed process leaves caches that a later power
  *             loss does not
  *   fence     what was undone, then
- *   settle    every lane, undone or not, above all that can have been tried: a torn
- *             batch, or later batches whose first one did not arrive, must never be
- *             taken for those of a new transaction of the same number
+ *   settle    every lane, undone or not, above all that can have been tried, which is
+ *             log_live.newest at most: a torn batch, or later batches whose first one
+ *             did not arrive, must never be taken for those of a new transaction of the
+ *             same number
  *   fence     settled, then the pool's use
  *
  * A crash in between leaves the logs as they were, and the same is undone again.
@@ -159,12 +160,12 @@ static int undo_lanes(struct minl2r_pool *pool, const struct log_live *live,
     return pm_fence(phase); /* I6: what was undone, then its generation settled */
 }
 
-static int settle_lanes(struct minl2r_pool *pool, struct pm_phase *phase)
+static int settle_lanes(struct minl2r_pool *pool, const struct log_live *live,
+                        struct pm_phase *phase)
 {
     flush_magic(pool, phase);
     for (uint32_t i = 0; i < pool->geo.lane_count; i++)
-        lane_store_settled(pool, &pool->lanes[i], pool->lanes[i].settled + PM_LAG_MAX,
-                           phase);
+        lane_store_settled(pool, &pool->lanes[i], live[i].newest, phase);
     /*
      * I4: generations that may have been tried, then new ones.
      * I6: the pool, then what is told of it.
@@ -192,7 +193,7 @@ int recovery_run(struct minl2r_pool *pool)
     if (result == 0)
         result = undo_lanes(pool, live, scratch, &phase);
     if (result == 0)
-        result = settle_lanes(pool, &phase);
+        result = settle_lanes(pool, live, &phase);
     if (result == -EIO)
         pool_poison(pool);
     if (result == 0 && any_is_live(pool, live))

@@ -7,8 +7,8 @@
 #include "libminl2r/watch.h"
 
 /*
- * Bytes in place: logging the new ones, too, costs more than the fence that it saves
- * where they are more. Their records have to fit into one batch.
+ * Bytes in place: hashing the new ones costs more than the fence that it saves where they
+ * are more. Their records have to fit into one batch.
  */
 #define BYTES_MAX 1024
 #define CHANGES_SIZE_MAX (PM_BATCH_SIZE_MAX - sizeof(struct pm_batch))
@@ -31,17 +31,22 @@ static bool plan_swap(struct slot_plan *plan, const struct block_write *write)
     return !write->slot_is_own && plan->freed_count <= FREED_MAX;
 }
 
-static bool plan_bytes(struct slot_plan *plan, const struct block_write *write)
+/* Prefetches them, too: nothing else is done before they are read. */
+static bool plan_bytes(const struct minl2r_pool *pool, struct slot_plan *plan,
+                       const struct block_write *write)
 {
-    for (uint32_t i = 0; i < write->extent_count && plan->byte_count <= BYTES_MAX;
-         i++) {
+    uint32_t count = write->extent_count, size = 0;
+
+    for (uint32_t i = 0; i < count && size <= BYTES_MAX; i++) {
         const struct extent *e = &write->extents[i];
         struct interval range = {write->block + e->start, write->block + extent_end(e)};
 
-        plan->byte_count += e->size;
-        plan->changes_size += LOG_RECORD_SIZE(2 * LOG_PADDED(e->size));
+        __builtin_prefetch(pool_at(pool, range.low), 1);
+        size += e->size;
         owned_add(&plan->bytes, range);
     }
+    plan->byte_count += size;
+    plan->changes_size += size + count * (LOG_RECORD_SIZE(1) - 1); /* at most */
     return plan->byte_count <= BYTES_MAX && plan->changes_size <= CHANGES_SIZE_MAX;
 }
 
@@ -61,7 +66,7 @@ bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan
         if (!plan_swap(plan, w))
             return false;
     for (const struct block_write *w = ws->in_place; w; w = w->next_change)
-        if (!plan_bytes(plan, w))
+        if (!plan_bytes(tx->pool, plan, w))
             return false;
     return log_space_needed(plan->changes_size + plan->swaps_size) <=
            log_part_space(tx->pool->geo.log_size);
@@ -69,54 +74,67 @@ bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan
 
 /* ---- Commit ---------------------------------------------------------------------- */
 
-/* I4: no generation is more than PM_LAG_MAX above what is settled for sure. */
-static void keep_up(struct minl2r_tx *tx)
-{
-    const struct lane *lane = tx->lane;
-    const uint64_t *settled = &pool_lane(tx->pool, lane->index)->settled;
-
-    if (lane->generation - lane->settled < PM_LAG_MAX - 1)
-        return;
-    pm_max64(&tx->phase, settled, lane->generation);
-    pm_flush(&tx->phase, settled, sizeof(*settled));
-}
-
 static void settle_owners(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
     struct settling *settling = &tx->writes.settling;
 
+    if (!live_others_possible(tx->pool, tx->lane))
+        return;
     live_settle_bytes(tx->pool, tx->lane, plan->slots, &tx->phase, settling);
     for (uint32_t i = 0; i < plan->bytes.count; i++)
         live_settle_word(tx->pool, tx->lane, plan->bytes.ranges[i], &tx->phase,
                          settling);
 }
 
+/* Appends new bytes to those before, and moves `end` behind them. */
+static inline void gather(uint8_t **end, const struct extent *e)
+{
+    if (!e->bytes)
+        memset(*end, 0, e->size);
+    else if (e->size == 8) /* by far the most */
+        memcpy(*end, e->bytes, 8);
+    else
+        memcpy(*end, e->bytes, e->size);
+    *end += e->size;
+}
+
 /* Where blocks are swapped, whose bits have to be flushed, streaming gains nothing. */
 static void log_bytes(struct log_writer *writer, struct block_write *write,
-                      bool may_stream)
+                      bool may_stream, uint8_t **gathered)
 {
-    static const uint8_t zeros[BYTES_MAX];
     bool past_cache = may_stream && !write->slots;
 
     for (uint32_t i = 0; i < write->extent_count; i++) {
         struct extent *e = &write->extents[i];
         uint64_t target = write->block + e->start;
-        uint32_t size = e->size;
 
-        e->unchanged = commit_has_bytes(pool_at(writer->pool, target), e->bytes, size);
+        e->unchanged =
+            commit_has_bytes(pool_at(writer->pool, target), e->bytes, e->size);
         past_cache &= e->bytes && !e->unchanged && commit_streams_well(e);
-        if (!e->unchanged)
-            log_append_change(writer, target, e->bytes ? e->bytes : zeros, size);
+        if (e->unchanged)
+            continue;
+        log_append_change(writer, target, e->size);
+        gather(gathered, e);
     }
     write->past_cache = past_cache;
+}
+
+static void log_all_bytes(struct minl2r_tx *tx, struct log_writer *writer)
+{
+    uint8_t *end = tx->scratch;
+
+    for (struct block_write *w = tx->writes.in_place; w; w = w->next_change)
+        log_bytes(writer, w, !tx->writes.swaps, &end);
+    if (end > tx->scratch)
+        writer->changes_hash =
+            log_hash_changes(tx->scratch, (size_t)(end - tx->scratch));
 }
 
 static int log_changes(struct minl2r_tx *tx)
 {
     struct log_writer writer = commit_begin_log(tx);
 
-    for (struct block_write *w = tx->writes.in_place; w; w = w->next_change)
-        log_bytes(&writer, w, !tx->writes.swaps);
+    log_all_bytes(tx, &writer);
     for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
         log_append_slot(&writer, w->slot, (struct pm_swap){w->block, w->fresh});
     log_end(&writer);
@@ -126,13 +144,15 @@ static int log_changes(struct minl2r_tx *tx)
 /* Up to F1. */
 static int log_and_store_fresh(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
-    uint32_t own = alloc_own_quarantine(tx->pool);
-    bool ends_quarantine = alloc_quarantine_count(tx->pool, own) >= QUARANTINE_LONG;
-    uint64_t mark = alloc_quarantine_mark(tx->pool, own);
+    uint32_t own = 0;
+    uint64_t mark = 0;
+    bool ends_quarantine = false;
 
-    if (plan->byte_count > 0)
-        commit_prefetch_in_place(tx);
-    keep_up(tx);
+    if (tx->writes.swaps) { /* else it takes and frees no block */
+        own = alloc_own_quarantine(tx->pool);
+        ends_quarantine = alloc_quarantine_count(tx->pool, own) >= QUARANTINE_LONG;
+        mark = alloc_quarantine_mark(tx->pool, own);
+    }
     if (ends_quarantine)
         live_settle_all(tx->pool, tx->lane, &tx->phase, &tx->writes.settling);
     else
@@ -145,8 +165,6 @@ static int log_and_store_fresh(struct minl2r_tx *tx, const struct slot_plan *pla
     result = commit_order(tx); /* I1, I2, and who owned what changes is settled */
     if (result < 0)
         return result;
-    if (tx->lane->generation - tx->lane->settled >= PM_LAG_MAX - 1)
-        tx->lane->settled = tx->lane->generation;
     live_forget(tx->pool, &tx->writes.settling);
     /* I5: by a new log; without one, what the lane left live is live still. */
     if (ends_quarantine && tx->cursor.index > 0)
@@ -193,9 +211,9 @@ struct slot_recovery {
     struct minl2r_recovery *done;
 
     /* Of batch 0. */
-    bool has_bytes;
-    bool all_bytes_new;
     bool first_slot_is_old;
+    uint32_t bytes_at; /* the size of `bytes` less that of those in place */
+    uint8_t bytes[PM_BATCH_SIZE_MAX];
 };
 
 static uint64_t slot_value(const struct slot_recovery *r, uint64_t slot)
@@ -203,12 +221,7 @@ static uint64_t slot_value(const struct slot_recovery *r, uint64_t slot)
     return pm_load64(pool_at(r->pool, slot));
 }
 
-static const uint8_t *new_bytes(const struct pm_record *record, const void *payload)
-{
-    return (const uint8_t *)payload + LOG_PADDED(record->length);
-}
-
-/* Newest first: the first slot comes last. */
+/* Newest first: the first slot comes last, and bytes are gathered from the end. */
 static void look_at_record(void *arg, const struct pm_record *record,
                            const void *payload)
 {
@@ -219,10 +232,21 @@ static void look_at_record(void *arg, const struct pm_record *record,
         r->first_slot_is_old = slot_value(r, record->target) == swap->old_block;
         return;
     }
-    r->has_bytes = true;
-    if (memcmp(pool_at(r->pool, record->target), new_bytes(record, payload),
-               record->length) != 0)
-        r->all_bytes_new = false;
+    r->bytes_at -= record->length;
+    memcpy(r->bytes + r->bytes_at, pool_at(r->pool, record->target), record->length);
+}
+
+static bool has_committed(struct slot_recovery *r, uint32_t lane, uint8_t *scratch)
+{
+    uint64_t offset = pool_log_offset(r->pool, lane);
+    const struct pm_batch *batch = pool_at(r->pool, offset);
+
+    r->bytes_at = sizeof(r->bytes);
+    log_visit_batch(r->pool, offset, scratch, look_at_record, r);
+    if (r->bytes_at == sizeof(r->bytes))
+        return !r->first_slot_is_old;
+    return batch->prev ==
+           log_hash_changes(r->bytes + r->bytes_at, sizeof(r->bytes) - r->bytes_at);
 }
 
 static void put_slot(const struct slot_recovery *r, uint64_t slot, uint64_t block,
@@ -274,7 +298,7 @@ static void finish_record(void *arg, const struct pm_record *record,
     if (record->type == PM_SLOT)
         finish_slot(r, record->target, payload);
     else
-        put_bytes(r, record, new_bytes(record, payload));
+        put_bytes(r, record, pool_at(r->pool, record->target));
 }
 
 static void undo_record(void *arg, const struct pm_record *record, const void *payload)
@@ -296,13 +320,10 @@ void slot_commit_recover(struct minl2r_pool *pool, uint32_t lane,
                          const struct log_live *live, uint8_t *scratch,
                          struct pm_phase *phase, struct minl2r_recovery *done)
 {
-    struct slot_recovery r = {pool, phase, done, .all_bytes_new = true};
-    uint64_t offset = live->last;
+    struct slot_recovery r = {pool, phase, done, .first_slot_is_old = false};
+    bool committed = has_committed(&r, lane, scratch);
 
-    log_visit_batch(pool, pool_log_offset(pool, lane), scratch, look_at_record, &r);
-    bool committed = r.has_bytes ? r.all_bytes_new : !r.first_slot_is_old;
-
-    for (; offset != 0; done->batches += !committed)
+    for (uint64_t offset = live->last; offset != 0; done->batches += !committed)
         offset = log_visit_batch(pool, offset, scratch,
                                  committed ? finish_record : undo_record, &r);
     done->lanes += !committed;

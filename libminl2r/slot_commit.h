@@ -3,15 +3,15 @@
  * slot_commit.h - commit in two fences, where block slots say whether it happened.
  *
  * The log of such a transaction holds, of each slot that it swaps, the old and the new
- * block, and, of bytes that change beside them, the old and the new ones:
+ * block, and, of bytes that change beside them, the old ones and a hash of all new ones:
  *
  *   logged     after F1, as in commit.c
  *   stored     slots, bits and bytes; F2: commit returns, and the generation is live
  *
  * Recovery of a live one:
  *
- *   committed?   if there are bytes: all of them are new; else: the first slot does not
- *                name the old block
+ *   committed?   if there are bytes: those in place have the hash; else: the first slot
+ *                does not name the old block
  *   finish       each slot that names its old or new block gets the new one; the new
  *                one's bit is set, the old one's cleared. A slot that names another
  *                block was swapped again since, and one in a block that is free again

@@ -24,7 +24,8 @@ struct watch {
     uint32_t size;
     int frame_count;
     void *frames[FRAMES_MAX]; /* who committed them */
-    _Alignas(struct pm_record) uint8_t changes[PM_BATCH_SIZE_MAX]; /* PM_CHANGEs */
+    /* PM_CHANGEs, each with its new bytes behind it. */
+    _Alignas(struct pm_record) uint8_t changes[2 * PM_BATCH_SIZE_MAX];
 };
 
 /* ---- Saying it ------------------------------------------------------------------- */

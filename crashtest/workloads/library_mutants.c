@@ -63,6 +63,8 @@ enum bug {
     FULL_POOL_SETTLES_NOBODY,
     ENDED_WITHOUT_LOG,
     SLOT_COMMIT_FORGOTTEN,
+    FIRST_CHANGE_HASHED,
+    HASH_IGNORES_PLACES,
     LATER_SWAPS_IGNORED,
     FREED_HOLDERS_IGNORED,
     ONE_GENERATION_SETTLED,
@@ -221,7 +223,8 @@ static const struct library_mutant mutants[] = {
      OLDEST_FIRST, RECOVERY, {"small-log.snapshots_overlap"}, {0}},
     {{"newest-not-undone", "R1", "the newest batch is not undone", OLD_OR_NEW},
      NEWEST_BATCH_NOT_UNDONE, RECOVERY, {"small-log.snapshots_overlap"}, {0}},
-    {{"undone-not-fenced", "R2", "no fence after what recovery stores first", "check"},
+    {{"undone-not-fenced", "R2", "no fence after what recovery stores first",
+      OLD_OR_NEW},
      DOOR, RECOVERY, {"small-log.write_ranges"}, {DOOR_LOSE_FENCE, 0}},
     {{"log-cleared-first", "R2",
       "a log is cleared before what it undid is flushed", OLD_OR_NEW},
@@ -256,7 +259,7 @@ static const struct library_mutant mutants[] = {
     {{"only-live-lanes-settled", "R11",
       "only lanes with something to undo are settled", "generations"},
      ONLY_LIVE_LANES_SETTLED, RECOVERY, {"small-log.write_ranges"}, {0}},
-    {{"recovery-not-fenced", "R11", "no fence after lanes are settled", "check"},
+    {{"recovery-not-fenced", "R11", "no fence after lanes are settled", OLD_OR_NEW},
      DOOR, RECOVERY, {"small-log.write_ranges"}, {DOOR_LOSE_FENCE, 1}},
 
     /* Slot commits, and who comes after them. */
@@ -306,6 +309,13 @@ static const struct library_mutant mutants[] = {
     {{"slot-commit-forgotten", "L5",
       "a live slot commit is neither undone nor finished", OLD_OR_NEW},
      SLOT_COMMIT_FORGOTTEN, RECOVERY, {"small-log.block_whole"}, {0}},
+    {{"first-change-hashed", "L4",
+      "of what a slot commit changes in place only the first word is hashed",
+      OLD_OR_NEW},
+     FIRST_CHANGE_HASHED, RECOVERY, {"slots-and-bytes.words"}, {0}},
+    {{"hash-ignores-places", "L4",
+      "the hash of what changes is the same wherever the words are", OLD_OR_NEW},
+     HASH_IGNORES_PLACES, RECOVERY, {"slots-and-bytes.exchange_words"}, {0}},
     {{"later-swaps-ignored", "R6",
       "slots that were swapped again are finished", OLD_OR_NEW},
      LATER_SWAPS_IGNORED, RECOVERY,
@@ -477,6 +487,24 @@ uint64_t __wrap_pm_hash(const void *data, size_t size, uint64_t seed)
     if (now.chosen && now.chosen->bug == TORN_BATCH_IS_VALID && is_batch)
         size = header;
     return __real_pm_hash(data, size, seed);
+}
+
+/* Alike where it is stored and where it is compared. */
+uint64_t __real_log_hash_changes(const void *bytes, size_t size);
+uint64_t __wrap_log_hash_changes(const void *bytes, size_t size);
+uint64_t __wrap_log_hash_changes(const void *bytes, size_t size)
+{
+    uint64_t word, sum = 0;
+
+    if (is_chosen(FIRST_CHANGE_HASHED))
+        size = sizeof(word);
+    if (!is_chosen(HASH_IGNORES_PLACES))
+        return __real_log_hash_changes(bytes, size);
+    for (size_t at = 0; at + sizeof(word) <= size; at += sizeof(word)) {
+        memcpy(&word, (const uint8_t *)bytes + at, sizeof(word));
+        sum += word;
+    }
+    return sum;
 }
 
 /* ---- Lanes ----------------------------------------------------------------------- */
@@ -765,7 +793,8 @@ static void take_old_for_live(const struct minl2r_pool *pool, uint32_t lane,
     uint64_t generation = log_first_generation(pool, lane);
 
     if (live->last == 0 && generation != 0)
-        *live = (struct log_live){.generation = generation,
+        *live = (struct log_live){.newest = live->newest,
+                                  .generation = generation,
                                   .last = pool_log_offset(pool, lane),
                                   .batches = 1};
 }
@@ -777,10 +806,9 @@ int __wrap_log_validate(struct minl2r_pool *pool, uint32_t lane, struct log_live
     int result = __real_log_validate(pool, lane, live);
 
     now.lane_is_live[lane % LANES_MAX] = live->last != 0;
-    if (is(OTHER_LANES_FORGOTTEN) && lane > 0)
-        *live = (struct log_live){0};
-    if (is_chosen(LOCK_ON_MEDIA) && *lock_word(pool, lane) != 0)
-        *live = (struct log_live){0};
+    if ((is(OTHER_LANES_FORGOTTEN) && lane > 0) ||
+        (is_chosen(LOCK_ON_MEDIA) && *lock_word(pool, lane) != 0))
+        *live = (struct log_live){.newest = live->newest};
     if (is(SLOT_COMMIT_FORGOTTEN))
         live->of_slot_commit = false;
     if (is(OLD_BATCH_UNDONE))
@@ -828,7 +856,7 @@ uint64_t __wrap_log_visit_batch(struct minl2r_pool *pool, uint64_t offset,
                                 uint8_t *scratch, log_visit_fn *visit, void *arg)
 {
     const struct pm_batch *batch = pool_at(pool, offset);
-    uint64_t prev = batch->prev;
+    uint64_t prev = batch->index > 0 ? batch->prev : 0;
 
     if (is(NEWEST_BATCH_NOT_UNDONE) && prev != 0)
         return prev;

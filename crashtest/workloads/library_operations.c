@@ -213,6 +213,19 @@ static int write_nothing(struct minl2r_pool *pool, struct minl2r_tx *tx,
     return minl2r_tx_read(tx, &word, &side->words[0], sizeof(word));
 }
 
+/* Each in a line of its own. With only the last one stored, the values that are there add
+ * up to the same as with all of them. */
+static int exchange_words(struct minl2r_pool *pool, struct minl2r_tx *tx,
+                          const struct side *side)
+{
+    uint64_t a = side->words[2], b = side->words[12];
+
+    (void)pool;
+    TRY(minl2r_tx_write(tx, &side->words[2], &b, sizeof(b)));
+    TRY(minl2r_tx_write(tx, &side->words[12], &a, sizeof(a)));
+    return write_new(tx, &side->words[22], 8);
+}
+
 /* More places than a lane tells apart, in the order in which it owns them. */
 static const uint8_t *one_of_many(const struct side *side, uint32_t i)
 {
@@ -734,6 +747,7 @@ const struct operation library_operations[] = {
      CHANGES({WRITE, AT(words[11]), 8, 0}, {WRITE, AT(words[13]), 5, 0},
              {BLOCK, 0, WHOLE, HOLE}, {BLOCK, 40, 300, SLOT(1)})},
     {"words", 0, CHANGES({WRITE, AT(words[10]), 8, 0}, {WRITE, AT(words[12]), 8, 0})},
+    {"exchange_words", 0, exchange_words, NULL},
     {"many_words", 0, many_words, NULL},
     {"word_of_many", 0, word_of_many, NULL},
     {"word_of_words", 0, CHANGES({WRITE, AT(words[10]), 8, 0})},

@@ -278,6 +278,7 @@ static enum suite_result kill_calls(char *error)
         /* Recovery's, before a repair that settles the same, and no new pool. */
         {"flush_magic", NULL},
         {"settle_lanes", NULL},
+        {"lane_store_settled", "__wrap_lane_store_settled"},
         {NULL, NULL},
     };
     const struct sites_hunt hunt = {scene_image_count * op_count, is_wrong, look,

@@ -62,8 +62,8 @@ static void add_space(cJSON *out, const struct minl2r_pool *pool)
     tool_add_u64(out, "overhead_size", geo->pool_size - (blocks << geo->block_shift));
 }
 
-/* A lane's generations: one for each logged transaction that ended in it, and PM_LAG_MAX
- * for each recovery, that is, opening. */
+/* A lane's generations: one for each logged transaction that ended in it, and for each
+ * recovery, that is, opening. */
 static void add_generations(cJSON *out, const struct minl2r_pool *pool)
 {
     cJSON *lanes = cJSON_CreateArray();

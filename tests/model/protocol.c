@@ -16,8 +16,7 @@ enum what {
     STORE_AND_FLUSH,
     FLUSH,
     FENCE,
-    LOG,   /* both ends of the first batch */
-    LOG_2, /* the second batch */
+    LOG,   /* the batch's word `word` */
     LOOK,  /* at lane `word`: does `value`, a look, want it settled? */
     RAISE, /* its settled word, if so */
     OWN,   /* range `word`, for the batch that is going to be live */
@@ -211,7 +210,8 @@ static void store_fresh(const struct compiler *c)
 
 static void log_and_fence(const struct compiler *c)
 {
-    emit(c, LOG, 0, 0);
+    emit(c, LOG, HEAD, 0);
+    emit(c, LOG, TAIL, 0);
     if (mutant != LOG_NOT_FENCED)
         emit(c, FENCE, 0, 0);
     emit(c, UNLIVE, 0, 0);
@@ -279,7 +279,7 @@ static void compile_logged(const struct compiler *c)
         settle_lanes(c, SETTLE_ALL, false);
     store_fresh(c);
     if (c->op->cells[1].used)
-        emit(c, LOG_2, 0, 0);
+        emit(c, LOG, NEXT, 0);
     log_and_fence(c);
     for (int i = 0; i < 2; i++) {
         if (c->op->allocs[i])
@@ -339,7 +339,7 @@ static void compile_snapshot(const struct compiler *c)
     settle_lanes(c, SETTLE_ALL, false);
     log_and_fence(c);
     emit(c, STORE, CELL + cells[0].cell, cells[0].new);
-    emit(c, LOG_2, 0, 0);
+    emit(c, LOG, NEXT, 0);
     emit(c, FENCE, 0, 0);
     emit(c, STORE, CELL + cells[1].cell, cells[1].new);
     end_snapshot(c);
@@ -438,20 +438,12 @@ static void leave_live(const struct op *op, uint8_t id, struct twin *twin)
 }
 
 static void step_log(struct state *state, uint8_t thread, uint8_t lane, uint8_t op,
-                     bool second)
+                     uint8_t word)
 {
-    struct machine *m = &state->machine;
-    uint8_t id = batch_id(op, second, state->twin.generation[lane]);
+    uint8_t id = batch_id(op, word == NEXT, state->twin.generation[lane]);
 
-    if (second) {
-        machine_store(m, NEXT + lane, id);
-        machine_flush(m, thread, NEXT + lane);
-        return;
-    }
-    machine_store(m, HEAD + lane, id);
-    machine_store(m, TAIL + lane, id);
-    machine_flush(m, thread, HEAD + lane);
-    machine_flush(m, thread, TAIL + lane);
+    machine_store(&state->machine, word + lane, id);
+    machine_flush(&state->machine, thread, word + lane);
 }
 
 static bool take_block(struct twin *twin, uint8_t block)
@@ -540,8 +532,7 @@ bool program_step(const struct program *program, const struct scenario *scenario
         machine_fence(&state->machine, thread);
         break;
     case LOG:
-    case LOG_2:
-        step_log(state, thread, lane, step->op, step->what == LOG_2);
+        step_log(state, thread, lane, step->op, step->word);
         break;
     case LOOK:
         look(&scenario->ops[step->op], &state->twin, thread, step);
@@ -599,24 +590,38 @@ static void undo_logged(const struct recoverer *r, const struct op *op, int plac
     }
 }
 
+/* Of what is in the cells that `op` changes. That two hashes are equal by chance is left
+ * out. */
+static uint64_t hash_of(const struct op *op, const uint16_t *cells)
+{
+    uint64_t hash = 0;
+
+    for (unsigned i = 0; i < CHANGED_MAX; i++) {
+        const struct change *cell = &op->cells[i];
+
+        if (!cell->used || (i > 0 && mutant == ONLY_FIRST_CELL_IS_HASHED) ||
+            (i == CHANGED_MAX - 1 && mutant == LAST_CELL_IS_NOT_HASHED))
+            continue;
+        if (mutant != HASH_IGNORES_PLACES)
+            hash <<= 16;
+        hash += cells[cell->cell];
+    }
+    return hash;
+}
+
 static bool slot_op_committed(const struct recoverer *r, const struct op *op)
 {
     const uint16_t *cells = &r->words[CELL];
-    bool all_new = true;
+    uint16_t new_cells[CELLS];
 
     if (mutant == SLOT_IS_ALWAYS_UNDONE || mutant == SLOT_IS_NEVER_UNDONE)
         return mutant == SLOT_IS_NEVER_UNDONE;
     if (!op->cells[0].used)
         return cells[op->slots[0].cell] != op->slots[0].old;
-    for (unsigned i = 0; i < CHANGED_MAX; i++) {
-        const struct change *cell = &op->cells[i];
-
-        if (!cell->used || (i > 0 && mutant == FIRST_CELL_DECIDES) ||
-            (i == CHANGED_MAX - 1 && mutant == LAST_CELL_IS_NOT_COMPARED))
-            continue;
-        all_new = all_new && cells[cell->cell] == cell->new;
-    }
-    return all_new;
+    for (unsigned i = 0; i < CHANGED_MAX; i++)
+        if (op->cells[i].used)
+            new_cells[op->cells[i].cell] = op->cells[i].new;
+    return hash_of(op, cells) == hash_of(op, new_cells);
 }
 
 static void put_bits(const struct recoverer *r, uint16_t allocated, uint16_t freed)
@@ -677,8 +682,21 @@ static bool is_live(const uint16_t *words, uint8_t lane)
     uint16_t id = words[HEAD + lane];
 
     return id != 0 && id == words[TAIL + lane] &&
-           id_generation(id) > words[SETTLED + lane] &&
-           id_generation(id) <= words[SETTLED + lane] + LAG;
+           id_generation(id) > words[SETTLED + lane];
+}
+
+/* I4: a head that is torn tells the generation, too. */
+static uint16_t newest_generation(const uint16_t *words, uint8_t lane)
+{
+    uint16_t settled = words[SETTLED + lane];
+    uint16_t id = words[HEAD + lane];
+    uint16_t head = id ? id_generation(id) : 0;
+
+    if (mutant == RECOVERY_SETTLES_ONE_GENERATION ||
+        (mutant == RECOVERY_OVERLOOKS_TORN_HEADS && id != words[TAIL + lane]))
+        head = 0;
+    return (uint16_t)((head > settled ? head : settled) +
+                      (mutant != RECOVERY_SETTLES_NO_ATTEMPT));
 }
 
 static void recover_lane(const struct recoverer *r, uint8_t lane)
@@ -714,13 +732,8 @@ void recover(const struct scenario *scenario, uint16_t *words,
     if (mutant != RECOVERY_SETTLES_WITH_THE_UNDOING)
         record(&r, fence);
     for (uint8_t lane = 0; lane < LANES; lane++) {
-        uint16_t settled = words[SETTLED + lane] + LAG;
-
-        if (mutant == RECOVERY_SETTLES_ONE_GENERATION)
-            settled = live[lane] ? id_generation(words[HEAD + lane])
-                                 : words[SETTLED + lane] + 1;
         if (live[lane] || mutant != RECOVERY_SETTLES_LIVE_LANES_ONLY)
-            put(&r, SETTLED + lane, settled);
+            put(&r, SETTLED + lane, newest_generation(words, lane));
     }
     record(&r, fence);
 }

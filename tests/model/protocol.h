@@ -8,11 +8,11 @@
  *
  *   logged    old values to the log; F1; store in place; F2; settle; F3.
  *             A live batch of it is undone.
- *   slot      old and new values to the log; F1; store in place; F2. It stays live
+ *   slot      old values, old and new blocks, and a hash to the log; F1; store in place; F2. It stays live
  *             until somebody settles it or the lane's next batch takes its place. A
- *             live one says itself whether it committed: if it has plain cells, they
- *             all hold their new values; else its first slot does not hold the old
- *             block. It is then finished, or undone.
+ *             live one says itself whether it committed: if it has plain cells, their
+ *             hash is that of their new values, which the batch has; else its first slot
+ *             does not hold the old block. It is then finished, or undone.
  *   word      one cell, no log
  *   snapshot  two cells, each logged before it is stored; then commit, or abort
  *
@@ -34,7 +34,8 @@
  *               holds neither its old nor its new block, or lies in a block that was
  *               freed, has changed since, and so may have its blocks.
  *   recovery    flushes everything that a live batch names, changed or not, and settles
- *               every lane above any generation that can have been tried.
+ *               every lane above any generation that can have been tried: one more than
+ *               that of its log's head, whole or torn, or than `settled`.
  */
 #ifndef PROTOCOL_H
 #define PROTOCOL_H
@@ -50,7 +51,6 @@
 #define CHANGED_MAX 3u /* plain cells of one transaction */
 #define OWNED_MAX 2u   /* ranges; the last one holds all that are too many */
 #define OPS_MAX 6u
-#define LAG 4u /* a generation in use is at most that much above `settled` */
 
 /* ---- Words of the machine -------------------------------------------------------- */
 
@@ -133,8 +133,9 @@ enum mutant {
     FREE_IS_NOT_UNDONE,
     FINISH_IGNORES_LATER_SWAPS,
     FINISH_IGNORES_FREED_HOLDERS,
-    FIRST_CELL_DECIDES,
-    LAST_CELL_IS_NOT_COMPARED,
+    ONLY_FIRST_CELL_IS_HASHED,
+    LAST_CELL_IS_NOT_HASHED,
+    HASH_IGNORES_PLACES,
     LAST_CELL_IS_NOT_UNDONE,
     LAST_RANGE_IS_REPLACED,
     LAST_RANGE_IS_OVERLOOKED,
@@ -145,6 +146,8 @@ enum mutant {
     RECOVERY_SETTLES_LIVE_LANES_ONLY,
     RECOVERY_SETTLES_WITH_THE_UNDOING,
     RECOVERY_SETTLES_ONE_GENERATION,
+    RECOVERY_OVERLOOKS_TORN_HEADS,
+    RECOVERY_SETTLES_NO_ATTEMPT,
     MUTANTS
 };
 extern enum mutant mutant;

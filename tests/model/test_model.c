@@ -57,6 +57,13 @@ static const struct scenario scenarios[] = {
                       .cells = {CHANGE(A, 1, 2)},
                       .fresh = CHANGE(TIME, 1, 2)}},
              .op_count = 2),
+    {.name = "cells exchange their values, and another one changes",
+     .cells = {[S0] = X, [S1] = P, [A] = 1, [B] = 2, [LAST] = 3},
+     .slots = SLOTS,
+     .holder = HOLDERS,
+     .ops = {{.kind = OP_SLOT,
+              .cells = {CHANGE(A, 1, 2), CHANGE(B, 2, 1), CHANGE(LAST, 3, 4)}}},
+     .op_count = 1},
     SCENARIO(.name = "two lanes change cells of a third one's live batch",
              .ops =
                  {{.kind = OP_SLOT, .cells = {CHANGE(A, 0, 1), CHANGE(B, 0, 1)}},
@@ -284,8 +291,9 @@ static const char *const mutant_names[MUTANTS] = {
     [FREE_IS_NOT_UNDONE] = "a freeing is not undone",
     [FINISH_IGNORES_LATER_SWAPS] = "finishing ignores later swaps",
     [FINISH_IGNORES_FREED_HOLDERS] = "finishing ignores freed holders of slots",
-    [FIRST_CELL_DECIDES] = "the first of several cells decides",
-    [LAST_CELL_IS_NOT_COMPARED] = "the last of several cells is not compared",
+    [ONLY_FIRST_CELL_IS_HASHED] = "only the first of several cells is hashed",
+    [LAST_CELL_IS_NOT_HASHED] = "the last of several cells is not hashed",
+    [HASH_IGNORES_PLACES] = "the hash is the same wherever the values are",
     [LAST_CELL_IS_NOT_UNDONE] = "the last of several cells is not undone",
     [LAST_RANGE_IS_REPLACED] = "the last range holds the newest cell only",
     [LAST_RANGE_IS_OVERLOOKED] = "only the first range is looked at",
@@ -296,6 +304,9 @@ static const char *const mutant_names[MUTANTS] = {
     [RECOVERY_SETTLES_LIVE_LANES_ONLY] = "recovery settles live lanes only",
     [RECOVERY_SETTLES_WITH_THE_UNDOING] = "recovery settles by the fence of undoing",
     [RECOVERY_SETTLES_ONE_GENERATION] = "recovery settles one generation only",
+    [RECOVERY_OVERLOOKS_TORN_HEADS] =
+        "recovery overlooks the generation of a torn head",
+    [RECOVERY_SETTLES_NO_ATTEMPT] = "recovery settles no attempt without a head",
 };
 
 static bool is_killed(void)

@@ -170,6 +170,60 @@ static void swaps_of_many_blocks_cost_two_fences(void **state)
     assert_int_equal(commit_cost(bed).fences, 2);
 }
 
+/* Of a program that promises MINL2R_COMMIT_PROVE. */
+static struct minl2r_stats proof_cost(struct bed *bed, size_t count, size_t size)
+{
+    bed->pool->prove = true;
+    write_ranges(bed, count, size);
+    return commit_cost(bed);
+}
+
+static void proof_of_a_word_costs_two_lines_each_time(void **state)
+{
+    struct bed *bed = *state;
+
+    for (int i = 0; i < 1000; i++) {
+        struct minl2r_stats proof = proof_cost(bed, 1, 8);
+
+        assert_int_equal(proof.fences, 2);
+        assert_int_equal(lines(proof), 2);
+        begin_tx(bed);
+    }
+}
+
+static void proof_of_sixteen_ranges_costs_two_fences(void **state)
+{
+    struct minl2r_stats proof = proof_cost(*state, 16, 8);
+
+    assert_int_equal(proof.fences, 2);
+    assert_int_equal(proof.log_bytes, (size_t)7 * 64);
+    assert_int_equal(lines(proof), 7 + 16);
+}
+
+static void proof_of_a_kilobyte_costs_two_fences(void **state)
+{
+    struct bed *bed = *state;
+    struct minl2r_stats proof = proof_cost(bed, 1, 1024);
+
+    assert_int_equal(proof.fences, 2);
+    assert_int_equal(proof.log_bytes, (size_t)17 * 64);
+    begin_tx(bed);
+    assert_int_equal(proof_cost(bed, 64, 16).fences, 2);
+    begin_tx(bed);
+    for (size_t i = 0; i < 128; i++)
+        assert_ok(minl2r_tx_write(bed->tx, bed->data + 4 + i * 64, bed->bytes + i, 8));
+    assert_int_equal(commit_cost(bed).fences, 2);
+}
+
+static void more_than_a_kilobyte_is_settled(void **state)
+{
+    struct bed *bed = *state;
+
+    assert_int_equal(proof_cost(bed, 1, 1025).fences, 3);
+    begin_tx(bed);
+    assert_int_equal(proof_cost(bed, 33, 32).fences, 3);
+}
+
 static void allocation_costs_three_fences(void **state)
 {
     struct bed *bed = *state;
@@ -517,6 +571,10 @@ int main(void)
         test(ranges_that_outgrow_the_log_cost_three_fences),
         test(swap_of_a_block_costs_two_fences),
         test(swaps_of_many_blocks_cost_two_fences),
+        test(proof_of_a_word_costs_two_lines_each_time),
+        test(proof_of_sixteen_ranges_costs_two_fences),
+        test(proof_of_a_kilobyte_costs_two_fences),
+        test(more_than_a_kilobyte_is_settled),
         test(allocation_costs_three_fences),
         test(lone_word_costs_one_fence),
         test(lone_aligned_piece_costs_one_fence),
