@@ -2,8 +2,14 @@
 /* Locks that belong to a thread until another one wants them. */
 #include "tests/unit/fixture.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "libminl2r/spin.h"
 
@@ -83,6 +89,39 @@ static void other_thread_takes_what_is_not_held(void **state)
     assert_false(spin_try(&spin));
 }
 
+/* Of this thread, as a program does that locks itself in once it has opened its files. */
+static bool forbid_membarrier(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 &&
+           syscall(SYS_membarrier, 0, 0, 0) < 0;
+}
+
+static void *try_without_membarrier(void *arg)
+{
+    return forbid_membarrier() ? try_to_take(arg) : NULL;
+}
+
+static void other_thread_takes_it_where_membarrier_is_forbidden(void **state)
+{
+    struct spin spin = {0};
+
+    (void)state;
+    assert_true(spin_try(&spin));
+    assert_null(run_in_thread(try_without_membarrier, &spin));
+    spin_unlock(&spin);
+    assert_ptr_equal(run_in_thread(try_without_membarrier, &spin), &spin);
+    assert_false(spin_try(&spin));
+}
+
 /* ---- Threads at once ------------------------------------------------------------- */
 
 struct counted {
@@ -142,17 +181,36 @@ static void *take_each(void *arg)
     return arg;
 }
 
-static void no_two_threads_are_inside(void **state)
+static void *take_each_without_membarrier(void *arg)
+{
+    if (!forbid_membarrier())
+        abort();
+    return take_each(arg);
+}
+
+static void no_two_are_inside(void *(*take)(void *))
 {
     pthread_t owner, other;
 
-    (void)state;
+    memset(counted, 0, sizeof(counted));
     assert_int_equal(pthread_create(&owner, NULL, own_each, NULL), 0);
-    assert_int_equal(pthread_create(&other, NULL, take_each, NULL), 0);
+    assert_int_equal(pthread_create(&other, NULL, take, NULL), 0);
     assert_int_equal(pthread_join(owner, NULL), 0);
     assert_int_equal(pthread_join(other, NULL), 0);
     for (const struct counted *to = counted; to < counted + LOCKS; to++)
         assert_int_equal(to->count, to->owner_adds + 1);
+}
+
+static void no_two_threads_are_inside(void **state)
+{
+    (void)state;
+    no_two_are_inside(take_each);
+}
+
+static void no_two_are_inside_where_membarrier_is_forbidden(void **state)
+{
+    (void)state;
+    no_two_are_inside(take_each_without_membarrier);
 }
 
 int main(void)
@@ -162,7 +220,9 @@ int main(void)
         cmocka_unit_test(own_lock_is_held_by_one),
         cmocka_unit_test(lock_of_another_thread_is_held_by_one),
         cmocka_unit_test(other_thread_takes_what_is_not_held),
+        cmocka_unit_test(other_thread_takes_it_where_membarrier_is_forbidden),
         cmocka_unit_test(no_two_threads_are_inside),
+        cmocka_unit_test(no_two_are_inside_where_membarrier_is_forbidden),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
