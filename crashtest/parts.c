@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "crashtest/report.h"
 #include "crashtest/wait.h"
@@ -36,6 +38,7 @@ struct board {
     bool is_over; /* for want of time, or all is void */
     bool is_void, has_no_memory;
     size_t tried[WORKERS_MAX]; /* by worker: the part */
+    int ends[WORKERS_MAX];     /* of the process that tried it, as of waitpid() */
     struct part parts[PARTS_MAX + 1];
 };
 
@@ -158,22 +161,48 @@ static double seconds_left(const struct board *board)
     return board->end == 0 ? 0 : left > 0 ? left : 1e-9;
 }
 
-static void work(void *arg, unsigned number)
+static void try_alone(struct board *board, size_t index)
 {
-    struct board *board = arg;
     const struct parts *parts = board->shared_out;
     struct explore_options options = *parts->options;
     struct explorer *explorer =
         parts->unshare(parts->arg) ? explorer_create(parts->subject, &options) : NULL;
+
+    options.seconds = seconds_left(board);
+    board->has_no_memory |= !explorer;
+    if (explorer)
+        try_part(board, explorer, index);
+    _exit(0);
+}
+
+/* In a process of its own: what the program keeps outside PM is as after the run, whatever
+ * part this process has tried before. */
+static int fork_to_try(struct board *board, size_t index)
+{
+    int status = 0;
+    pid_t process = fork_child();
+
+    if (process == 0)
+        try_alone(board, index);
+    board->has_no_memory |= process < 0;
+    while (process > 0 && waitpid(process, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+static void work(void *arg, unsigned number)
+{
+    struct board *board = arg;
     size_t index;
 
-    board->has_no_memory |= !explorer;
-    while (explorer && !__atomic_load_n(&board->is_over, __ATOMIC_RELAXED) &&
+    while (!__atomic_load_n(&board->is_over, __ATOMIC_RELAXED) &&
+           !board->has_no_memory &&
            (index = workers_take(&board->next)) < board->count &&
            index <= __atomic_load_n(&board->last, __ATOMIC_RELAXED)) {
-        options.seconds = seconds_left(board);
         board->tried[number] = index;
-        try_part(board, explorer, index);
+        board->ends[number] = fork_to_try(board, index);
+        if (board->ends[number] != 0)
+            _exit(1);
     }
 }
 
@@ -284,7 +313,9 @@ static bool complain(const struct board *board, const struct workers_end *end)
     char text[200];
 
     parts->lost_at = board->parts[board->tried[end->number]].begin;
-    wait_describe(end->status, text, sizeof(text));
+    int status = board->ends[end->number];
+
+    wait_describe(status != 0 ? status : end->status, text, sizeof(text));
     return cannot(parts, "a process that tried states ended: ", text);
 }
 
