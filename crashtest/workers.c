@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -91,7 +92,7 @@ static void wait_for(const struct workers *workers, pid_t *processes,
     double next = now() + TELL_S;
 
     while (look(workers, processes, end) > 0) {
-        nanosleep(&moment, NULL);
+        syscall(SYS_nanosleep, &moment, NULL); /* time does not pass for libc's */
         if (!workers->tell || now() < next)
             continue;
         workers->tell(workers->arg);
