@@ -493,8 +493,8 @@ static void fsck_finds_damage_and_changes_nothing(void **state)
 /* A zone's bitmap says that the block it is in is free: the files are whole. */
 static void damage_bitmap(struct mount_fixture *f)
 {
-    const uint8_t none = 0;
     uint64_t zones_offset;
+    uint8_t bits;
 
     write_file(in_mount(f, "file"), "content", 7);
     unmount_fs(f);
@@ -503,7 +503,9 @@ static void damage_bitmap(struct mount_fixture *f)
     assert_int_equal(pread(fd, &zones_offset, sizeof(zones_offset),
                            offsetof(struct pm_super, zones_offset)),
                      sizeof(zones_offset));
-    assert_int_equal(pwrite(fd, &none, 1, (off_t)zones_offset), 1);
+    assert_int_equal(pread(fd, &bits, 1, (off_t)zones_offset), 1);
+    bits &= (uint8_t)~1;
+    assert_int_equal(pwrite(fd, &bits, 1, (off_t)zones_offset), 1);
     close(fd);
 }
 
