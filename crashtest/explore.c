@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "crashtest/clock.h"
 
 /* Contents of a line that are tried where not all states can be. */
 #define BOUNDED_CONTENTS 16
@@ -30,12 +31,22 @@ void *explorer_grow(void *memory, size_t needed, uint32_t *capacity, size_t size
     return check_memory(realloc(memory, *capacity * size));
 }
 
-static double now(void)
+void explore_count_add(struct explore_count *to, const struct explore_count *from)
 {
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+    to->points += from->points;
+    to->exact_points += from->exact_points;
+    to->kills += from->kills;
+    to->states += from->states;
+    to->nested += from->nested;
+    to->nested_points += from->nested_points;
+    to->exact_nested_points += from->exact_nested_points;
+    to->judged += from->judged;
+    to->nested_is_bounded |= from->nested_is_bounded;
+    to->recovery_stores |= from->recovery_stores;
+    to->out_of_time |= from->out_of_time;
+    to->is_stopped |= from->is_stopped;
+    if (__builtin_add_overflow(to->possible, from->possible, &to->possible))
+        to->possible = UINT64_MAX;
 }
 
 /* ---- Places ---------------------------------------------------------------------- */
@@ -378,7 +389,7 @@ bool explorer_judge(struct explorer *x, unsigned number)
         explorer_note_wrong(x, number);
     if (x->compared)
         compare_note(x);
-    if (x->end != 0 && now() > x->end)
+    if (x->end != 0 && clock_now() > x->end)
         x->count.out_of_time = true;
     return is_right;
 }
@@ -954,7 +965,7 @@ static void begin_run(struct explorer *x)
     x->is_stopped = false;
     forget_findings(x);
     forget_seen(x);
-    x->end = x->options->seconds > 0 ? now() + x->options->seconds : 0;
+    x->end = x->options->seconds > 0 ? clock_now() + x->options->seconds : 0;
     x->is_exploring = true;
 }
 

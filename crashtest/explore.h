@@ -115,6 +115,7 @@ struct explore_count {
     bool out_of_time;
     bool is_stopped; /* enough was wrong */
 };
+void explore_count_add(struct explore_count *to, const struct explore_count *from);
 
 /* A crash point of the run. */
 struct explore_point {

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "crashtest/clock.h"
 #include "crashtest/report.h"
 #include "crashtest/wait.h"
 #include "crashtest/workers.h"
@@ -41,14 +41,6 @@ struct board {
     int ends[WORKERS_MAX];     /* of the process that tried it, as of waitpid() */
     struct part parts[PARTS_MAX + 1];
 };
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 /* ---- What parts there are -------------------------------------------------------- */
 
@@ -156,7 +148,7 @@ static void try_part(struct board *board, struct explorer *explorer, size_t inde
 
 static double seconds_left(const struct board *board)
 {
-    double left = board->end - now();
+    double left = board->end - clock_now();
 
     return board->end == 0 ? 0 : left > 0 ? left : 1e-9;
 }
@@ -289,7 +281,7 @@ static bool add_part(const struct board *board, struct explorer *explorer,
 {
     struct parts *parts = board->shared_out;
 
-    report_add_count(&parts->count, &part->count);
+    explore_count_add(&parts->count, &part->count);
     add_points(parts, part);
     if (part->finding_count > 0 && !find_again(board, explorer, part))
         return false;
@@ -357,7 +349,8 @@ bool parts_explore(struct parts *parts, struct explorer *explorer)
     if (!board || !parts->points)
         return cannot(parts, "no memory", "");
     board->shared_out = parts;
-    board->end = parts->options->seconds > 0 ? now() + parts->options->seconds : 0;
+    board->end =
+        parts->options->seconds > 0 ? clock_now() + parts->options->seconds : 0;
     cut(board);
     for (enum pass pass = 0;
          pass < PASSES && is_good && !board->is_over && !parts->count.is_stopped;

@@ -9,24 +9,6 @@
 #define WARNINGS_SHOWN 5
 #define TURNS_SHOWN 4
 
-void report_add_count(struct explore_count *to, const struct explore_count *from)
-{
-    to->points += from->points;
-    to->exact_points += from->exact_points;
-    to->kills += from->kills;
-    to->states += from->states;
-    to->nested += from->nested;
-    to->nested_points += from->nested_points;
-    to->exact_nested_points += from->exact_nested_points;
-    to->judged += from->judged;
-    to->nested_is_bounded |= from->nested_is_bounded;
-    to->recovery_stores |= from->recovery_stores;
-    to->out_of_time |= from->out_of_time;
-    to->is_stopped |= from->is_stopped;
-    if (__builtin_add_overflow(to->possible, from->possible, &to->possible))
-        to->possible = UINT64_MAX;
-}
-
 struct report_workload report_total(const struct report *report)
 {
     struct report_workload total = {0};
@@ -35,7 +17,7 @@ struct report_workload report_total(const struct report *report)
     for (size_t i = 0; i < report->workload_count; i++) {
         const struct report_workload *workload = &report->workloads[i];
 
-        report_add_count(&total.count, &workload->count);
+        explore_count_add(&total.count, &workload->count);
         total.programs += workload->programs;
         total.operations += workload->operations;
         total.is_sampled |= workload->is_sampled;

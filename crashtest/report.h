@@ -97,8 +97,6 @@ struct report {
 /* All workloads as one. */
 struct report_workload report_total(const struct report *report);
 
-void report_add_count(struct explore_count *to, const struct explore_count *from);
-
 /* "exact", "bounded (7 of 9)", "sampled (...)" */
 void report_coverage(const struct report_workload *workload, char *text, size_t size);
 

@@ -231,7 +231,7 @@ static void add_counts(struct schedules *schedules, const struct attempt *attemp
     to->never_flushes |= from->never_flushes;
     if (to->unseen.words == 0)
         to->unseen = from->unseen;
-    report_add_count(&to->count, &from->count);
+    explore_count_add(&to->count, &from->count);
     order->count = from->count;
     order->failures = attempt->id_count;
     order->is_tried = true;

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "crashtest/clock.h"
 #include "crashtest/guard.h"
 #include "crashtest/number.h"
 #include "crashtest/oracle.h"
@@ -49,14 +49,6 @@ struct suite {
     int own_stdout, own_stderr, nowhere; /* opened before what programs open */
     char error[700];
 };
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 /* ---- Output ---------------------------------------------------------------------- */
 
@@ -402,7 +394,7 @@ static double seconds_left(const struct suite *suite)
         return suite->oracle.in_child ? suite->options.sampled_seconds : 0;
     if (seconds == 0)
         return 0;
-    double left = seconds - (now() - suite->start);
+    double left = seconds - (clock_now() - suite->start);
 
     return left > 0 ? left : 1e-9;
 }
@@ -499,7 +491,7 @@ static enum suite_result conclude_explored(struct suite *suite,
     size_t failures = suite->report.failure_count;
     enum suite_result result = conclude_all(suite);
 
-    report_add_count(&workload->count, &suite->explored.count);
+    explore_count_add(&workload->count, &suite->explored.count);
     workload->failures += suite->report.failure_count - failures;
     note_run(suite, workload);
     return result;
@@ -623,7 +615,7 @@ explore_in_parts(struct suite *suite, struct report_workload *workload, unsigned
 static enum suite_result explore(struct suite *suite, const struct suite_run *run,
                                  unsigned jobs)
 {
-    double start = now();
+    double start = clock_now();
 
     suite->error[0] = 0;
     if (suite->report.failure_count >= suite->options.failures_max)
@@ -635,7 +627,7 @@ static enum suite_result explore(struct suite *suite, const struct suite_run *ru
     enum suite_result result = jobs > 0 ? explore_in_parts(suite, workload, jobs)
                                         : explore_here(suite, workload);
 
-    workload->seconds += now() - start;
+    workload->seconds += clock_now() - start;
     return result;
 }
 
@@ -850,7 +842,7 @@ struct suite *suite_create(const struct suite_options *options)
     if (!suite)
         return NULL;
     suite->options = *options;
-    suite->start = now();
+    suite->start = clock_now();
     suite->own_stdout = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     suite->own_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     suite->nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -903,6 +895,6 @@ const struct report *suite_report(struct suite *suite)
 {
     if (!suite->report.name && suite->session.program)
         suite->report.name = suite->session.program->name;
-    suite->report.seconds = now() - suite->start;
+    suite->report.seconds = clock_now() - suite->start;
     return &suite->report;
 }

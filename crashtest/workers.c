@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "crashtest/clock.h"
 #include "crashtest/wait.h"
 
 #define TELL_S 10
@@ -36,14 +37,6 @@ void *workers_share(size_t size)
 size_t workers_take(size_t *next)
 {
     return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
-}
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 static void kill_all(const struct workers *workers, const pid_t *processes)
@@ -89,14 +82,14 @@ static void wait_for(const struct workers *workers, pid_t *processes,
                      struct workers_end *end)
 {
     const struct timespec moment = {0, LOOK_NS};
-    double next = now() + TELL_S;
+    double next = clock_now() + TELL_S;
 
     while (look(workers, processes, end) > 0) {
         syscall(SYS_nanosleep, &moment, NULL); /* time does not pass for libc's */
-        if (!workers->tell || now() < next)
+        if (!workers->tell || clock_now() < next)
             continue;
         workers->tell(workers->arg);
-        next = now() + TELL_S;
+        next = clock_now() + TELL_S;
     }
 }
 

@@ -57,8 +57,8 @@ struct lane {
     uint64_t generation;       /* the last one, settled or live */
     struct minl2r_stats stats; /* of words without a transaction */
 
-    _Alignas(
-        128) uint64_t live; /* of live.h; atomic, as all that follows but `index` */
+    /* Of live.h; atomic, all but `index`. */
+    _Alignas(128) uint64_t live;
     struct interval slots;
     struct owned bytes;
 

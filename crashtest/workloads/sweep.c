@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "crashtest/clock.h"
 #include "crashtest/wait.h"
 #include "crashtest/workers.h"
 
@@ -34,14 +34,6 @@ struct board {
     size_t failures;
     struct worker workers[WORKERS_MAX];
 };
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 static enum suite_result cannot(const char *name, const char *why)
 {
@@ -137,7 +129,7 @@ static void add_workload(struct report *report, const struct report_workload *fr
     to->is_sampled |= from->is_sampled;
     to->never_flushes |= from->never_flushes;
     to->failures += from->failures;
-    report_add_count(&to->count, &from->count);
+    explore_count_add(&to->count, &from->count);
 }
 
 static void add_workers(struct report *report, const struct board *board)
@@ -227,7 +219,7 @@ static enum suite_result check_workers(const struct board *board, unsigned count
 enum suite_result sweep_explore(const struct sweep *sweep)
 {
     char error[WORKLOAD_ERROR_SIZE] = "";
-    double begin = now();
+    double begin = clock_now();
     struct board *board = workers_share(sizeof(*board));
 
     if (!board)
@@ -245,7 +237,7 @@ enum suite_result sweep_explore(const struct sweep *sweep)
                                    : cannot("cannot start processes", strerror(errno));
 
     if (result == SUITE_PASSED)
-        result = report_all(sweep, board, now() - begin);
+        result = report_all(sweep, board, clock_now() - begin);
     munmap(board, sizeof(*board));
     return result;
 }

@@ -846,18 +846,6 @@ static void add_findings(const struct explorer *explorer, struct findings *found
     }
 }
 
-static void add_count(struct explore_count *to, const struct explore_count *from)
-{
-    to->points += from->points;
-    to->exact_points += from->exact_points;
-    to->kills += from->kills;
-    to->states += from->states;
-    to->nested += from->nested;
-    to->nested_points += from->nested_points;
-    to->judged += from->judged;
-    to->recovery_stores |= from->recovery_stores;
-}
-
 static void run_in_parts(struct explorer *explorer,
                          const struct explore_options *options,
                          const struct trace *trace, struct explore_count *all,
@@ -871,7 +859,7 @@ static void run_in_parts(struct explorer *explorer,
         for (unsigned i = 0; explorer_wants(options, pass, all) && i < 3; i++) {
             explorer_run_part(
                 explorer, &(struct explore_part){pass, cuts[i], cuts[i + 1]}, &count);
-            add_count(all, &count);
+            explore_count_add(all, &count);
             add_findings(explorer, found);
         }
 }
