@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes blocks by the slot that names them. */
+#include <errno.h>
+#include <string.h>
+
+#include "libminl2r/error.h"
+#include "libminl2r/log.h"
+#include "libminl2r/writeset_internal.h"
+
+/* A swap's record, or two of blocks. */
+#define LOG_SWAP_SIZE_MAX (2 * sizeof(struct pm_record) + sizeof(struct pm_swap))
+
+/* ---- The slot -------------------------------------------------------------------- */
+
+/*
+ * A block that holds a slot must stay where it is: back to data logging. Working copies
+ * in it may have been handed out without room in the log for their bytes, so that is
+ * reserved for the whole block.
+ */
+static int pin_block(struct writeset *ws, struct block_write *write)
+{
+    uint64_t records_size =
+        ws->pool->geo.block_size + write->extent_count * (LOG_RECORD_SIZE(0) + 8);
+
+    if (!write->fresh)
+        return 0;
+    int result = reserve_log(ws, records_size, 0);
+
+    if (result == 0)
+        result = run_list_reserve(ws, &ws->abandoned, 1);
+    if (result < 0)
+        return result;
+    run_list_add(&ws->abandoned, write->fresh, 1);
+    write->fresh = 0;
+    ws->fresh_count--;
+    return 0;
+}
+
+/* Finds the entry of the block that holds `slot`, and keeps that block in place. */
+static int get_holder(struct writeset *ws, uint64_t slot, struct block_write **holder)
+{
+    const struct geometry *geo = &ws->pool->geo;
+    uint32_t at = (uint32_t)((slot - geo->zones_offset) & (geo->block_size - 1));
+
+    *holder = get_block_write(ws, slot - at, slot - at);
+    if (!*holder)
+        return -ENOMEM;
+    if ((*holder)->streamed ||
+        covered_in(*holder, at, at + (uint32_t)sizeof(uint64_t)) > 0 ||
+        (ws->edits && find_edit(ws, slot, sizeof(uint64_t))))
+        return error_set(EINVAL,
+                         "the slot at offset %llu is written both by "
+                         "minl2r_tx_write_block and directly",
+                         (unsigned long long)slot);
+    return pin_block(ws, *holder);
+}
+
+static bool names_block(const struct writeset *ws, uint64_t value)
+{
+    return is_blocks(&ws->pool->geo, value, 1) &&
+           (is_allocated(ws, value) || is_own(ws, value));
+}
+
+/* A slot in use by one call: what the call takes back if it fails. */
+struct slot_use {
+    struct block_write *write;  /* the entry of the block that the slot names */
+    struct block_write *holder; /* that of the block it lies in; NULL: own memory */
+    bool attached;              /* by this call */
+    bool had_fresh;             /* before this call */
+};
+
+/* Finds the entries of a slot, and makes it the one that names its block. */
+static int attach_slot(struct writeset *ws, uint64_t slot, uint64_t value,
+                       struct slot_use *use)
+{
+    uint64_t block = block_offset(&ws->pool->geo, block_index(&ws->pool->geo, slot));
+    bool own = is_own(ws, block);
+
+    *use = (struct slot_use){0};
+    if (!own && !is_allocated(ws, block))
+        return not_allocated(block);
+    int result = own ? 0 : get_holder(ws, slot, &use->holder);
+
+    if (result < 0)
+        return result;
+    struct block_write *write = get_block_write(ws, value ? value : slot + 1, value);
+
+    if (!write)
+        return -ENOMEM;
+    use->write = write;
+    use->had_fresh = write->fresh != 0;
+    if (write->slot == slot)
+        return 0;
+    if (write->slot)
+        return error_set(EUCLEAN, "slots at offsets %llu and %llu name the same block",
+                         (unsigned long long)write->slot, (unsigned long long)slot);
+    result = reserve_log(ws, LOG_SWAP_SIZE_MAX, 0);
+    if (result < 0)
+        return result;
+    write->slot = slot;
+    write->slot_is_own = own;
+    if (use->holder) {
+        write->next_slot = use->holder->slots;
+        use->holder->slots = write;
+    }
+    use->attached = true;
+    return 0;
+}
+
+/* I8: a slot that could not be written keeps its value, and may be written directly. */
+static void take_back_slot(struct writeset *ws, const struct slot_use *use)
+{
+    struct block_write *write = use->write;
+
+    if (write->fresh && !use->had_fresh) {
+        alloc_release(ws->pool, (struct block_run){write->fresh, 1});
+        write->fresh = 0;
+        ws->fresh_count--;
+    }
+    if (!use->attached)
+        return;
+    write->slot = 0;
+    if (use->holder)
+        use->holder->slots = write->next_slot;
+}
+
+/* ---- The block ------------------------------------------------------------------- */
+
+/* Taking a lane in commit, while blocks are in flight, would wait for them: see pm.h. */
+static bool take_lane_early(struct writeset *ws)
+{
+    if (!*ws->lane)
+        *ws->lane = lane_try(ws->pool);
+    return *ws->lane;
+}
+
+/* The whole content of a fresh block, past DRAM. */
+static void stream_block(const struct writeset *ws, uint64_t fresh, const void *src)
+{
+    pm_store_nt(ws->phase, pool_at(ws->pool, fresh), src, ws->pool->geo.block_size);
+}
+
+static void set_streamed(const struct writeset *ws, struct block_write *write)
+{
+    write->streamed = true;
+    write->extent_count = 0;
+    write->covered = ws->pool->geo.block_size;
+}
+
+/* Bytes of a block that lie in no working copy. */
+static bool is_outside_edits(const struct writeset *ws, const struct block_write *write,
+                             uint32_t offset, uint32_t size)
+{
+    return !ws->edits || !write->block || !find_edit(ws, write->block + offset, size);
+}
+
+/* To the cache what a swap takes along from the old block. */
+static void prefetch_kept(const struct writeset *ws, const struct block_write *write,
+                          uint32_t start, uint32_t end)
+{
+    const uint8_t *old = pool_at(ws->pool, write->block);
+
+    for (uint32_t at = 0; at < ws->pool->geo.block_size; at += PM_LINE)
+        if (at < start || at >= end)
+            __builtin_prefetch(old + at);
+}
+
+/*
+ * Part of a fresh block: whole lines are streamed at once, from where commit need not
+ * move them. What it completes with the bytes around is kept in DRAM.
+ */
+static int stream_part(struct writeset *ws, struct block_write *write, uint32_t offset,
+                       const uint8_t *src, uint32_t size)
+{
+    uint32_t start = (offset + PM_LINE - 1) & ~(uint32_t)(PM_LINE - 1);
+    uint32_t end = (offset + size) & ~(uint32_t)(PM_LINE - 1);
+    uint32_t head = start - offset, tail = offset + size - end;
+    const uint8_t *lines = pool_at(ws->pool, write->fresh + start);
+    uint8_t *edges = NULL;
+
+    if (head + tail > 0) {
+        edges = arena_alloc(&ws->arena, head + tail);
+        if (!edges || reserve_extents(ws, write, 6) < 0) /* three, two each */
+            return no_memory();
+        memcpy(edges, src, head);
+        memcpy(edges + head, src + size - tail, tail);
+        if (head > 0)
+            put_extent(write, offset, start, edges);
+    }
+    pm_store_nt(ws->phase, lines, src + head, end - start);
+    put_extent(write, start, end, lines);
+    if (tail > 0)
+        put_extent(write, end, end + tail, edges + head);
+    return 0;
+}
+
+/* Has a fresh block that takes bytes at once, if a lane can be had at once. */
+static bool can_stream(struct writeset *ws, const struct block_write *write,
+                       uint32_t offset, uint32_t size)
+{
+    return write->fresh && !write->streamed && size >= 2 * PM_LINE &&
+           is_outside_edits(ws, write, offset, size) && take_lane_early(ws);
+}
+
+static int queue_block(struct writeset *ws, struct block_write *write, uint32_t offset,
+                       const void *src, uint32_t size)
+{
+    bool is_first = write->extent_count == 0;
+    int result = writeset_reserve_block_write(ws, write, offset, offset + size, 2);
+
+    if (result < 0)
+        return result;
+    if (can_stream(ws, write, offset, size)) {
+        if (size == ws->pool->geo.block_size) {
+            stream_block(ws, write->fresh, src);
+            set_streamed(ws, write);
+            return 0;
+        }
+        if (is_first && write->block)
+            prefetch_kept(ws, write, offset, offset + size);
+        return stream_part(ws, write, offset, src, size);
+    }
+    uint8_t *bytes = arena_alloc(&ws->arena, size);
+
+    if (!bytes)
+        return no_memory();
+    memcpy(bytes, src, size);
+    if (!write->block) {
+        put_bytes(ws, write, offset, offset + size, bytes);
+        return 0;
+    }
+    result = writeset_reserve_for_edits(ws, write->block + offset, size);
+    if (result == 0)
+        writeset_apply(ws, write->block + offset, bytes, size);
+    return result;
+}
+
+/* A hole has no old bytes: it always gets a fresh block. */
+static int fill_hole(struct writeset *ws, struct block_write *write)
+{
+    if (write->fresh)
+        return 0;
+    if (writeset_reserve_for_swap(ws, ws->pool->geo.spare_blocks, &write->fresh) < 0) {
+        write->fresh = 0;
+        return error_set(ENOSPC, "no free block");
+    }
+    ws->fresh_count++;
+    return 0;
+}
+
+/* ---- The call -------------------------------------------------------------------- */
+
+static int write_slot(struct writeset *ws, uint64_t slot, uint64_t value,
+                      uint32_t offset, const void *src, uint32_t size)
+{
+    struct slot_use use;
+    int result = attach_slot(ws, slot, value, &use);
+
+    if (result < 0)
+        return result;
+    if (value == 0)
+        result = fill_hole(ws, use.write);
+    if (result == 0)
+        result = queue_block(ws, use.write, offset, src, size);
+    if (result < 0)
+        take_back_slot(ws, &use);
+    return result;
+}
+
+/* Links two new entries: of the block at `value`, and of the one that holds its slot,
+ * unless there is one. */
+static struct block_write *link_swap(struct writeset *ws, struct block_write *writes,
+                                     struct block_write *holder, uint64_t holder_block,
+                                     uint64_t slot, uint64_t value)
+{
+    struct block_write *write = &writes[0];
+
+    if (!holder) {
+        holder = &writes[1];
+        block_write_init(holder, holder_block, holder_block);
+        link_block_write(ws, holder, table_find(ws, holder_block));
+    }
+    block_write_init(write, value, value);
+    link_block_write(ws, write, table_find(ws, value));
+    write->slot = slot;
+    write->next_slot = holder->slots;
+    holder->slots = write;
+    return write;
+}
+
+/*
+ * The common case in a fraction of the instructions: the whole of a block that has not
+ * been written yet, with everything at hand. False, having changed nothing that
+ * matters, for any other.
+ */
+static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t value,
+                             const void *src)
+{
+    const struct geometry *geo = &ws->pool->geo;
+    uint64_t holder_block = block_start(geo, slot);
+    uint64_t fresh;
+
+    if (ws->edits || ws->frees.count > 0 || value == holder_block ||
+        geo->pointer_threshold > geo->block_size || !is_blocks(geo, value, 1) ||
+        !is_allocated(ws, value) || !is_allocated(ws, holder_block) ||
+        ws->block_count + 2 > ws->table_size / 2 ||
+        !log_has_plenty(ws, LOG_SWAP_SIZE_MAX))
+        return false;
+    struct block_write *holder = find_block_write(ws, holder_block);
+
+    if ((holder && (holder->fresh || holder->extent_count > 0)) ||
+        find_block_write(ws, value))
+        return false;
+    struct block_write *writes =
+        arena_try(&ws->arena, (holder ? 1 : 2) * sizeof(*writes));
+
+    if (!writes || !take_lane_early(ws) || alloc_reserve_swap(ws->pool, 0, &fresh) < 0)
+        return false;
+    if (ws->fresh_count > 0) /* finds the page of the next while this one drains */
+        alloc_prefetch_next(ws->pool);
+    stream_block(ws, fresh, src);
+    struct block_write *write = /* while it drains, too */
+        link_swap(ws, writes, holder, holder_block, slot, value);
+
+    ws->log_queued += LOG_SWAP_SIZE_MAX;
+    ws->fresh_count++;
+    write->fresh = fresh;
+    set_streamed(ws, write);
+    return true;
+}
+
+int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
+                         const void *src, uint32_t size)
+{
+    if (size == 0)
+        return 0;
+    if (slot % sizeof(uint64_t) != 0 ||
+        !is_data(&ws->pool->geo, slot, sizeof(uint64_t)))
+        return error_set(EINVAL, "no slot at offset %llu", (unsigned long long)slot);
+    if (size > ws->pool->geo.block_size || offset > ws->pool->geo.block_size - size)
+        return error_set(EINVAL, "[%u, +%u) is past the end of a block", offset, size);
+    int result = sort_plain(ws);
+
+    if (result < 0)
+        return result;
+    uint64_t value = pm_load64(pool_at(ws->pool, slot));
+
+    if (size == ws->pool->geo.block_size && swap_whole_block(ws, slot, value, src))
+        return 0;
+    if (value != 0 && !names_block(ws, value))
+        return error_set(EUCLEAN,
+                         "the slot at offset %llu names no allocated block: %llu",
+                         (unsigned long long)slot, (unsigned long long)value);
+    if (value == 0 || !is_own(ws, value))
+        return write_slot(ws, slot, value, offset, src, size);
+    return writeset_write(ws, value + offset, src, size);
+}
