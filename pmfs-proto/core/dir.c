@@ -90,30 +90,19 @@ int dir_check_empty(struct pmfs *fs, const struct inode *inode, bool *is_empty)
 
 /* ---- Listing ------------------------------------------------------------------- */
 
-/*
- * The place of an entry in a listing: its hash, or where the one before has that, too,
- * next to it. That leaves the sign out, which a position of the kernel's has.
- */
-static uint64_t cookie_of(uint64_t hash, uint64_t before)
-{
-    uint64_t cookie = hash >> (63 - DIRENT_HASH_BITS);
-
-    return cookie > before ? cookie : before + 1;
-}
-
-/* The lowest hash with such a cookie, if all names of a block have that one. */
-static uint64_t hash_of(const struct pmfs *fs, uint64_t cookie)
-{
-    uint64_t behind = dirent_count_max(fs);
-
-    return cookie < behind ? 0 : (cookie - behind) >> 1 << (64 - DIRENT_HASH_BITS);
-}
-
 static int wrong_block(const struct trie *trie, const struct hashed *entry)
 {
     return dirent_bad(
         trie->fs, trie->ino, trie->block,
         (uint32_t)((const uint8_t *)entry->pm - (const uint8_t *)trie->block));
+}
+
+/* Names that were added when equal hashes had one position have it and those behind. */
+static uint64_t next_position(const struct hashed *entry, uint64_t before)
+{
+    uint64_t position = dirent_position(entry->hash, entry->pm);
+
+    return position > before ? position : before + 1;
 }
 
 /* Visits the entries of a block from `cookie` on. `list` has room for them. */
@@ -132,7 +121,7 @@ static int list_block(const struct trie *trie, uint64_t cookie, struct hashed *l
     for (uint64_t i = 0; i < count && rc == 0; i++) {
         if (list[i].hash < first || list[i].hash > last)
             return wrong_block(trie, &list[i]);
-        here = cookie_of(list[i].hash, here);
+        here = next_position(&list[i], here);
         if (here >= cookie)
             rc = visit(arg, list[i].pm, here + 1);
     }
@@ -143,7 +132,7 @@ static int list_block(const struct trie *trie, uint64_t cookie, struct hashed *l
 static int list_from(struct pmfs *fs, const struct inode *inode, uint64_t cookie,
                      struct hashed *list, dir_visit_fn *visit, void *arg)
 {
-    uint64_t hash = hash_of(fs, cookie);
+    uint64_t hash = cookie / DIRENT_CELL << (64 - DIRENT_CELL_BITS);
     uint32_t gap = 0;
     struct trie trie;
     int rc;
@@ -278,6 +267,9 @@ int dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
                         inode->place.ino);
     dirent_set(&header, name, ino, type);
     if (place->block)
+        rc = dirent_choose_position(fs, inode->place.ino, place->block, name->hash,
+                                    &header.position);
+    if (rc == 0 && place->block)
         rc = dirent_find_room(fs, inode->place.ino, place->block, header.size, &room);
     if (rc < 0)
         return rc;

@@ -54,7 +54,7 @@ int dir_replace(struct minl2r_tx *tx, const struct inode *inode,
 #define DIR_COOKIE_FIRST 2u
 
 /*
- * Visits the live entries from `cookie` on, in the order of their hashes. The visitor
+ * Visits the live entries from `cookie` on, by position. The visitor
  * gets the cookie after the entry and answers 0 to go on.
  */
 typedef int dir_visit_fn(void *arg, const struct pm_dirent *pm, uint64_t next_cookie);

@@ -38,6 +38,22 @@ uint32_t dirent_size(uint32_t name_size)
     return (HEADER_SIZE + name_size + PM_DIRENT_UNIT - 1) & ~(PM_DIRENT_UNIT - 1);
 }
 
+uint64_t dirent_position(uint64_t hash, const struct pm_dirent *pm)
+{
+    uint64_t even = hash >> (63 - DIRENT_HASH_BITS);
+
+    if (!pm->position)
+        return even;
+    return (even & ~(uint64_t)(DIRENT_CELL - 1)) | (pm->position & (DIRENT_CELL - 1));
+}
+
+bool dirent_has_bad_position(const struct pm_dirent *pm)
+{
+    return pm->reserved ||
+           (pm->position && (pm->position % 2 == 0 || pm->position < DIRENT_ODD_FIRST ||
+                             pm->position > DIRENT_ODD_LAST));
+}
+
 void dirent_set(struct pm_dirent *entry, const struct name *name, uint64_t ino,
                 uint32_t type)
 {
@@ -91,38 +107,99 @@ static bool is_named(const struct pm_dirent *pm, const struct name *name)
            memcmp(pm->name, name->text, name->size) == 0;
 }
 
-/* The highest bit of each byte of a word that is 0. */
-static uint64_t zero_bytes(uint64_t word)
+/*
+ * The first entry of a block from `*at` on that has the tag; `*at` goes behind its start.
+ * NULL: there is none. One name in 255 has the tag of another.
+ */
+static int next_tagged(const struct pmfs *fs, uint64_t ino, const void *block,
+                       uint8_t tag, uint32_t *at, const struct pm_dirent **pm)
 {
-    const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
+    const uint8_t *tags = block;
+    uint32_t first = *at / PM_DIRENT_UNIT;
+    const uint8_t *hit = memchr(tags + first, tag, dirent_tags(fs) - first);
 
-    return ~(((word & low) + low) | word | low);
+    *pm = NULL;
+    if (!hit)
+        return 0;
+    *at = (uint32_t)(hit - tags) * PM_DIRENT_UNIT;
+    *pm = dirent_at(fs, block, *at);
+    if (!*pm)
+        return dirent_bad(fs, ino, block, *at);
+    *at += PM_DIRENT_UNIT;
+    return 0;
 }
 
-/* Eight tags at a time. Of those that fit, one in 255 is another name's. */
 int dirent_find(const struct pmfs *fs, uint64_t ino, const void *block,
                 const struct name *name, const struct pm_dirent **result)
 {
-    const uint64_t wanted = 0x0101010101010101u * dirent_tag(name->hash);
+    uint32_t at = 0;
+    int rc;
 
-    *result = NULL;
-    for (uint32_t i = 0; i < dirent_tags(fs); i += 8) {
-        uint64_t tags;
+    do {
+        rc = next_tagged(fs, ino, block, dirent_tag(name->hash), &at, result);
+    } while (rc == 0 && *result && !is_named(*result, name));
+    return rc;
+}
 
-        memcpy(&tags, (const uint8_t *)block + i, sizeof(tags));
-        for (uint64_t hits = zero_bytes(tags ^ wanted); hits; hits &= hits - 1) {
-            uint32_t at = (i + (uint32_t)__builtin_ctzll(hits) / 8) * PM_DIRENT_UNIT;
-            const struct pm_dirent *pm = dirent_at(fs, block, at);
+static int has_hash(const struct pmfs *fs, uint64_t ino, const void *block,
+                    uint64_t hash, bool *found)
+{
+    const struct pm_dirent *pm;
+    uint32_t at = 0;
+    int rc;
 
-            if (!pm)
-                return dirent_bad(fs, ino, block, at);
-            if (is_named(pm, name)) {
-                *result = pm;
-                return 0;
-            }
-        }
+    *found = false;
+    do {
+        rc = next_tagged(fs, ino, block, dirent_tag(hash), &at, &pm);
+        if (rc == 0 && pm)
+            *found = pm->ino && dirent_hash(fs, pm->name, pm->name_size) == hash;
+    } while (rc == 0 && pm && !*found);
+    return rc;
+}
+
+/* One bit for each odd position of a cell. */
+static int find_odd(const struct pmfs *fs, uint64_t ino, const void *block,
+                    uint64_t cell, uint64_t *taken)
+{
+    const struct pm_dirent *pm;
+
+    *taken = 0;
+    for (uint32_t at = dirent_tags(fs); at < fs->block_size; at += pm->size) {
+        pm = dirent_at(fs, block, at);
+        if (!pm)
+            return dirent_bad(fs, ino, block, at);
+        if (!pm->ino || !pm->position)
+            continue;
+        uint64_t position =
+            dirent_position(dirent_hash(fs, pm->name, pm->name_size), pm);
+
+        if (position / DIRENT_CELL == cell)
+            *taken |= (uint64_t)1 << position % DIRENT_CELL / 2;
     }
     return 0;
+}
+
+int dirent_choose_position(const struct pmfs *fs, uint64_t ino, const void *block,
+                           uint64_t hash, uint8_t *position)
+{
+    uint64_t cell = hash >> (64 - DIRENT_CELL_BITS), taken;
+    bool found;
+    int rc = has_hash(fs, ino, block, hash, &found);
+
+    *position = 0;
+    if (rc < 0 || !found)
+        return rc;
+    rc = find_odd(fs, ino, block, cell, &taken);
+    for (uint8_t odd = DIRENT_ODD_FIRST; rc == 0 && odd <= DIRENT_ODD_LAST; odd += 2) {
+        if (taken >> odd / 2 & 1)
+            continue;
+        *position = odd;
+        return 0;
+    }
+    return rc < 0 ? rc
+                  : fs_error(ENOSPC,
+                             "directory %" PRIu64 ": too many names with the same hash",
+                             ino);
 }
 
 int dirent_scan(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t first,
@@ -248,14 +325,17 @@ static int compare_names(const struct hashed *a, const struct hashed *b)
     return order ? order : (a_size > b_size) - (a_size < b_size);
 }
 
-/* Of two with the same hash, names tell which is listed first. */
+/* Where two have one position, which used to be given to names with one hash, names tell
+ * which is listed first. */
 static int compare(const void *a, const void *b)
 {
     const struct hashed *x = a, *y = b;
+    uint64_t x_position = dirent_position(x->hash, x->pm);
+    uint64_t y_position = dirent_position(y->hash, y->pm);
 
-    if (x->hash == y->hash)
+    if (x_position == y_position)
         return compare_names(x, y);
-    return x->hash > y->hash ? 1 : -1;
+    return x_position > y_position ? 1 : -1;
 }
 
 void dirent_sort(struct hashed *list, uint64_t count)
@@ -273,7 +353,6 @@ void dirent_fill(const struct pmfs *fs, uint8_t *block, const struct hashed *lis
         struct pm_dirent entry = *list[i].pm;
 
         entry.size = dirent_size(entry.name_size);
-        entry.reserved = 0;
         block[at / PM_DIRENT_UNIT] = dirent_tag(list[i].hash);
         memcpy(block + at, &entry, HEADER_SIZE);
         memcpy(block + at + HEADER_SIZE, list[i].name, entry.name_size);

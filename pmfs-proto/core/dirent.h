@@ -35,6 +35,20 @@ int name_init(struct name *name, const struct pmfs *fs, const char *text);
 #define DIRENT_HASH_BITS 62u
 uint64_t dirent_hash(const struct pmfs *fs, const char *name, uint32_t size);
 
+/*
+ * Where a listing has a name: 63 bits, its own in the directory as long as it is there.
+ * The hash gives it, even; a name that comes when another has that place gets an odd one
+ * of the same cell, and keeps that with its entry. The names of a cell are in one block.
+ */
+#define DIRENT_CELL 128u
+#define DIRENT_CELL_BITS (DIRENT_HASH_BITS - 6u) /* of a hash, which choose a cell */
+#define DIRENT_ODD_FIRST 3u                      /* below it are "." and ".." */
+#define DIRENT_ODD_LAST (DIRENT_CELL - 3u)       /* what follows the last has no sign */
+uint64_t dirent_position(uint64_t hash, const struct pm_dirent *pm);
+
+/* Is it none that dirent_choose_position() gives? */
+bool dirent_has_bad_position(const struct pm_dirent *pm);
+
 /* Bytes of an entry with a name of `name_size`. */
 uint32_t dirent_size(uint32_t name_size);
 
@@ -87,6 +101,11 @@ int dirent_scan(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t
 int dirent_find_room(const struct pmfs *fs, uint64_t ino, const void *block,
                      uint32_t size, const struct pm_dirent **room);
 
+/* What a name of that hash is to keep as its position in a block. -ENOSPC if names with
+ * that hash have all there are. */
+int dirent_choose_position(const struct pmfs *fs, uint64_t ino, const void *block,
+                           uint64_t hash, uint8_t *position);
+
 /* What the tags of a block should be. */
 int dirent_make_tags(const struct pmfs *fs, uint64_t ino, const void *block,
                      uint8_t *tags);
@@ -120,6 +139,7 @@ uint32_t dirent_count_max(const struct pmfs *fs);
 int dirent_collect(const struct pmfs *fs, uint64_t ino, const void *block,
                    uint32_t first, struct hashed *list, uint64_t *count);
 
+/* By position. */
 void dirent_sort(struct hashed *list, uint64_t count);
 
 /* Fills a new block with tags and entries; they fit. */

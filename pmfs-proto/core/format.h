@@ -120,7 +120,8 @@ enum pm_inode_flags {
 struct pm_dirent {
     uint64_t ino;      /* 0: free */
     uint32_t size;     /* bytes, of the whole entry: a multiple of 16 */
-    uint16_t reserved; /* 0 */
+    uint8_t position;  /* 0, or low bits of its place in a listing: dirent_position() */
+    uint8_t reserved;  /* 0 */
     uint8_t name_size; /* bytes; 1 to 255 in a live entry */
     uint8_t type;      /* st_mode >> 12 of the inode */
     char name[];

@@ -427,6 +427,10 @@ static void check_hash(struct fsck *fsck, const struct trie *trie,
         report_as(fsck, (struct fsck_finding){.kind = FSCK_CONTENT},
                   "directory %" PRIu64 ": \"%.*s\" is in a block for other names",
                   trie->ino, entry->name_size, entry->name);
+    if (dirent_has_bad_position(entry))
+        report_as(fsck, (struct fsck_finding){.kind = FSCK_CONTENT},
+                  "directory %" PRIu64 ": the position of \"%.*s\" is impossible",
+                  trie->ino, entry->name_size, entry->name);
 }
 
 /* Of a block whose entries are good. A name without its tag is listed, but not found. */

@@ -25,9 +25,10 @@ static uint32_t slot_number(const struct pmfs *fs, uint64_t hash, uint32_t level
     return (uint32_t)(hash >> bits_below(fs, level)) & (slots_per_node(fs) - 1);
 }
 
+/* No node separates names of one cell. */
 static uint32_t height_max(const struct pmfs *fs)
 {
-    return DIRENT_HASH_BITS / fs->map_shift;
+    return DIRENT_CELL_BITS / fs->map_shift;
 }
 
 static int library_error(const struct trie *trie, int rc)

@@ -21,7 +21,7 @@
 #include "pmfs-proto/core/inode.h"
 
 /* With blocks of 512. */
-#define TRIE_HEIGHT_MAX (DIRENT_HASH_BITS / 6)
+#define TRIE_HEIGHT_MAX (DIRENT_CELL_BITS / 6)
 
 struct trie {
     const struct pmfs *fs;

@@ -317,6 +317,101 @@ static void a_listing_that_breaks_off_between_equal_hashes_misses_none(void **st
     fixture_fsck_and_mount(f);
 }
 
+struct first {
+    uint64_t next_cookie; /* 0: there is none */
+    char name[PMFS_NAME_MAX + 1];
+};
+
+static int note_name(void *arg, const struct pmfs_dirent *entry)
+{
+    struct first *first = arg;
+
+    if (first->next_cookie)
+        return 1;
+    first->next_cookie = entry->next_cookie;
+    strcpy(first->name, entry->name);
+    return 0;
+}
+
+/* The number of an equal name, or -1. */
+static int number_of(char names[][EQUAL_SIZE + 1], int count, const char *name)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(names[i], name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* Each goes when it has been listed, and another takes its place: those that stay are seen
+ * once. */
+static void a_listing_sees_equal_hashes_once_while_those_before_go(void **state)
+{
+    char names[2 * EQUAL_NAMES][EQUAL_SIZE + 1];
+    int seen[2 * EQUAL_NAMES] = {0}, others = 0;
+    struct fixture *f = *state;
+    uint64_t dir;
+
+    mount_with_blocks_of(f, 4096);
+    dir = make_large(f, 200);
+    for (int i = 0; i < 2 * EQUAL_NAMES; i++) {
+        if (!make_equal_name(f->fs, i, names[i]))
+            skip();
+        if (i < EQUAL_NAMES)
+            make_file(f, dir, names[i]);
+    }
+    for (struct first entry = {0};;) {
+        uint64_t at = entry.next_cookie;
+
+        entry.next_cookie = 0;
+        assert_ok(pmfs_readdir(f->fs, dir, at, 0, note_name, &entry));
+        if (!entry.next_cookie)
+            break;
+        int number = number_of(names, 2 * EQUAL_NAMES, entry.name);
+        if (number < 0) {
+            others++;
+            continue;
+        }
+        seen[number]++;
+        assert_ok(pmfs_unlink(f->fs, dir, names[number]));
+        if (number < EQUAL_NAMES)
+            make_file(f, dir, names[EQUAL_NAMES + number]);
+    }
+    assert_int_equal(others, 200 + 2);
+    for (int i = 0; i < EQUAL_NAMES; i++)
+        assert_int_equal(seen[i], 1);
+    fixture_fsck_and_mount(f);
+}
+
+/* More than have positions of their own are refused; all other names are not. */
+static void a_name_too_many_with_one_hash_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char name[EQUAL_SIZE + 1];
+    uint64_t dir;
+    int count = 0;
+
+    mount_with_blocks_of(f, 65536);
+    dir = make_large(f, 200);
+    if (!make_equal_name(f->fs, 0, name))
+        skip();
+    while (pmfs_mknod(f->fs, dir, name, S_IFREG, 0, &nobody, &f->attr) == 0) {
+        assert_true(count < 100);
+        make_equal_name(f->fs, ++count, name);
+    }
+    assert_true(count > 60);
+    assert_error(pmfs_mknod(f->fs, dir, name, S_IFREG, 0, &nobody, &f->attr), ENOSPC);
+    make_file(f, dir, "another");
+    assert_int_equal(list_one_by_one(f, dir), 201 + count);
+    fixture_fsck_and_mount(f);
+    for (int i = 0; i < count; i++) {
+        make_equal_name(f->fs, i, name);
+        assert_ok(pmfs_unlink(f->fs, dir, name));
+        assert_int_equal(list_one_by_one(f, dir), 200 + count - i);
+    }
+    fixture_fsck_and_mount(f);
+}
+
 /* Shrinking may want a block; without one it goes on all the same. */
 static void names_are_removed_from_a_full_filesystem(void **state)
 {
@@ -389,6 +484,8 @@ int main(void)
         TEST_EMPTY(one_name_leaves_no_blocks_behind),
         TEST_EMPTY(listing_goes_on_while_a_directory_grows_and_shrinks),
         TEST_EMPTY(a_listing_that_breaks_off_between_equal_hashes_misses_none),
+        TEST_EMPTY(a_listing_sees_equal_hashes_once_while_those_before_go),
+        TEST_EMPTY(a_name_too_many_with_one_hash_is_refused),
         TEST_EMPTY(names_are_removed_from_a_full_filesystem),
         TEST_EMPTY(growing_and_shrinking_cost_three_fences_at_most),
     };

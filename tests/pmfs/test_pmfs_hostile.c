@@ -267,6 +267,24 @@ static void entry_of_no_size_is_found(void **state)
     assert_found(f, "the entry at byte 256 is impossible");
 }
 
+static void entry_of_no_position_is_found_and_listed(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t position = 254;
+
+    make_tree(f);
+    uint64_t sub = find(f, find(f, ROOT, "dir"), "sub");
+    uint64_t entry = first_entry_of(f, sub);
+    fixture_unmount(f);
+    poke(f, entry + offsetof(struct pm_dirent, position), &position, sizeof(position));
+    fixture_mount(f);
+    static struct visit visit;
+    assert_ok(pmfs_readdir(f->fs, sub, 0, 0, visit_remember, &visit));
+    assert_int_equal(visit.count, 52);
+    fixture_unmount(f);
+    assert_found(f, "the position of \"");
+}
+
 static void name_with_a_slash_is_found_and_never_listed(void **state)
 {
     struct fixture *f = *state;
@@ -595,6 +613,7 @@ int main(void)
         TEST_DAMAGED(damage_that_hides_the_tree_is_counted),
         TEST_DAMAGED(directory_that_contains_its_ancestor_is_found),
         TEST_DAMAGED(entry_of_no_size_is_found),
+        TEST_DAMAGED(entry_of_no_position_is_found_and_listed),
         TEST_DAMAGED(name_with_a_slash_is_found_and_never_listed),
         TEST_DAMAGED(directory_whose_node_leads_to_itself_is_found),
         TEST_DAMAGED(directory_that_leads_out_of_the_pool_is_found),
