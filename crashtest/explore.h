@@ -64,7 +64,7 @@ typedef void judge_fn(void *arg, const struct crash *crash, struct trace *recove
 
 /*
  * The judged code is about to access so many bytes of the image; or to take a checksum
- * of them, and to tell only whether they are complete: its loads are left out.
+ * of ranges of them, and to tell only whether they are complete: its loads are left out.
  */
 typedef void watch_fn(void *arg, uint64_t offset, size_t size, enum access access);
 

@@ -63,7 +63,12 @@ struct lazy {
         uint32_t killed_event, event;
     } * cuts; /* when a checksum may have been right */
     uint32_t cut_count, cut_capacity;
-    uint32_t *runs; /* for each byte of a sum: which run of stores was the last */
+    struct summed {
+        uint64_t offset, end, first_run;
+    } * summed; /* ranges that a checksum is taken of together */
+    uint32_t summed_count, summed_capacity;
+    uint64_t summed_size;
+    uint32_t *runs; /* for each byte of them: which run of stores was the last */
     uint32_t run_capacity;
     struct part *parts;
     uint32_t part_capacity;

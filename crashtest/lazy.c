@@ -364,9 +364,10 @@ static void narrow(struct explorer *x, struct level *level, uint32_t choice,
 /* ---- Checksums ------------------------------------------------------------------- */
 
 struct sum {
-    const struct part *parts;
+    const struct part *parts; /* one for each line */
     uint32_t count;
-    uint64_t offset, end;
+    const struct summed *ranges;
+    uint32_t range_count;
 };
 
 static uint32_t choice_at(const struct level *level, uint64_t line)
@@ -394,26 +395,45 @@ static bool has_several(const struct level *level, uint32_t choice, uint64_t byt
     return false;
 }
 
-static void find_parts(struct level *level, struct sum *sum)
+/* Of a line that ranges before had bytes of, too, it is the same part. */
+static void add_part(struct lazy *lazy, struct sum *sum, uint32_t first,
+                     struct part part)
+{
+    for (uint32_t i = 0; i < first; i++)
+        if (lazy->parts[i].choice == part.choice) {
+            lazy->parts[i].bytes |= part.bytes;
+            return;
+        }
+    lazy->parts = explorer_grow(lazy->parts, sum->count + 1, &lazy->part_capacity,
+                                sizeof(*lazy->parts));
+    lazy->parts[sum->count++] = part;
+}
+
+static void find_parts_of(struct level *level, struct sum *sum,
+                          const struct summed *range)
 {
     struct lazy *lazy = &level->lazy;
+    uint32_t first = sum->count;
 
-    for (uint64_t line = sum->offset & ~(uint64_t)(LINE_SIZE - 1); line < sum->end;
+    for (uint64_t line = range->offset & ~(uint64_t)(LINE_SIZE - 1); line < range->end;
          line += LINE_SIZE) {
         uint32_t choice = choice_at(level, line);
 
         if (choice == UINT32_MAX)
             continue;
         uint64_t bytes =
-            bytes_of_access(line, sum->offset, sum->end) & lazy->open[choice];
+            bytes_of_access(line, range->offset, range->end) & lazy->open[choice];
 
-        if (!has_several(level, choice, bytes))
-            continue;
-        lazy->parts = explorer_grow(lazy->parts, sum->count + 1, &lazy->part_capacity,
-                                    sizeof(*lazy->parts));
-        lazy->parts[sum->count++] = (struct part){choice, bytes};
+        if (has_several(level, choice, bytes))
+            add_part(lazy, sum, first, (struct part){choice, bytes});
     }
-    sum->parts = lazy->parts;
+}
+
+static void find_parts(struct level *level, struct sum *sum)
+{
+    for (uint32_t i = 0; i < sum->range_count; i++)
+        find_parts_of(level, sum, &sum->ranges[i]);
+    sum->parts = level->lazy.parts;
 }
 
 static void add_cut(struct lazy *lazy, struct cut cut)
@@ -423,10 +443,33 @@ static void add_cut(struct lazy *lazy, struct cut cut)
     lazy->cuts[lazy->cut_count++] = cut;
 }
 
+static bool is_store_to(const struct trace_event *event, const struct summed *range)
+{
+    return event->at < range->end && range->offset < event->at + event->size;
+}
+
 static bool is_store_of(const struct trace_event *event, const struct sum *sum)
 {
-    return trace_is_store(event) && event->at < sum->end &&
-           sum->offset < event->at + event->size;
+    for (uint32_t i = 0; i < sum->range_count && trace_is_store(event); i++)
+        if (is_store_to(event, &sum->ranges[i]))
+            return true;
+    return false;
+}
+
+static bool store_to_range(struct lazy *lazy, const struct summed *range,
+                           const struct trace_event *event, uint32_t run)
+{
+    uint64_t at = event->at > range->offset ? event->at : range->offset;
+    uint64_t end = event->at + event->size;
+    bool again = false;
+
+    for (; at < end && at < range->end; at++) {
+        uint32_t *last = &lazy->runs[range->first_run + (at - range->offset)];
+
+        again |= *last == run;
+        *last = run;
+    }
+    return again;
 }
 
 /* Notes that the bytes of the sum were stored to by the event, in that run of stores.
@@ -434,14 +477,11 @@ static bool is_store_of(const struct trace_event *event, const struct sum *sum)
 static bool store_in_run(struct lazy *lazy, const struct sum *sum,
                          const struct trace_event *event, uint32_t run)
 {
-    uint64_t at = event->at > sum->offset ? event->at : sum->offset;
-    uint64_t end = event->at + event->size;
     bool again = false;
 
-    for (; at < end && at < sum->end; at++) {
-        again |= lazy->runs[at - sum->offset] == run;
-        lazy->runs[at - sum->offset] = run;
-    }
+    for (uint32_t i = 0; i < sum->range_count; i++)
+        if (is_store_to(event, &sum->ranges[i]))
+            again |= store_to_range(lazy, &sum->ranges[i], event, run);
     return again;
 }
 
@@ -455,7 +495,7 @@ static void find_cuts_of(struct lazy *lazy, const struct sum *sum,
     bool in_run = false;
     uint32_t run = 0;
 
-    memset(lazy->runs, 0, (sum->end - sum->offset) * sizeof(*lazy->runs));
+    memset(lazy->runs, 0, lazy->summed_size * sizeof(*lazy->runs));
     for (uint32_t i = 0; i < end && i < trace->count; i++) {
         const struct trace_event *event = &trace->events[i];
         bool is_store = is_store_of(event, sum);
@@ -479,7 +519,7 @@ static void find_cuts(const struct explorer *x, struct level *level,
     struct lazy *lazy = &level->lazy;
     bool was_killed = level != run && run->kind == PLACE_KILLED;
 
-    lazy->runs = explorer_grow(lazy->runs, sum->end - sum->offset, &lazy->run_capacity,
+    lazy->runs = explorer_grow(lazy->runs, lazy->summed_size, &lazy->run_capacity,
                                sizeof(*lazy->runs));
     lazy->cut_count = 0;
     add_cut(lazy, (struct cut){0, 0});
@@ -710,14 +750,30 @@ static void choose_sum(struct explorer *x, struct level *level, const struct sum
     patch_wanted(x, level);
 }
 
-static void watch_hash(struct explorer *x, struct level *level, uint64_t offset,
-                       uint64_t end)
+static void add_summed(struct lazy *lazy, uint64_t offset, uint64_t end)
 {
-    struct sum sum = {.offset = offset, .end = end};
+    lazy->summed = explorer_grow(lazy->summed, lazy->summed_count + 1,
+                                 &lazy->summed_capacity, sizeof(*lazy->summed));
+    lazy->summed[lazy->summed_count++] =
+        (struct summed){offset, end, lazy->summed_size};
+    lazy->summed_size += end - offset;
+}
+
+static void begin_sum(struct lazy *lazy)
+{
+    lazy->summed_count = 0;
+    lazy->summed_size = 0;
+}
+
+static void watch_hash(struct explorer *x, struct level *level)
+{
+    struct lazy *lazy = &level->lazy;
+    struct sum sum = {.ranges = lazy->summed, .range_count = lazy->summed_count};
 
     find_parts(level, &sum);
     if (sum.count > 0)
         choose_sum(x, level, &sum);
+    begin_sum(lazy);
 }
 
 /* ---- Watching -------------------------------------------------------------------- */
@@ -728,9 +784,15 @@ static void watch(void *arg, uint64_t offset, size_t size, enum access access)
     struct level *level = &x->levels[x->watched];
     uint64_t end = offset + size;
 
-    if (access == ACCESS_HASH) {
-        watch_hash(x, level, offset, end);
+    switch (access) {
+    case ACCESS_HASHED:
+        add_summed(&level->lazy, offset, end);
         return;
+    case ACCESS_HASH:
+        watch_hash(x, level);
+        return;
+    default:
+        break;
     }
     for (uint64_t line = offset & ~(uint64_t)(LINE_SIZE - 1); line < end;
          line += LINE_SIZE) {
@@ -809,6 +871,7 @@ static void begin_state(struct level *level)
     }
     lazy->depth = 0;
     drop_clauses(lazy, 0);
+    begin_sum(lazy);
 }
 
 /* Taking back what recovery stored was not enough: lines have changed under it. */
@@ -911,5 +974,6 @@ void lazy_finish(struct lazy *lazy)
     free(lazy->cuts);
     free(lazy->runs);
     free(lazy->parts);
+    free(lazy->summed);
     free(lazy->path);
 }

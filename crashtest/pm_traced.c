@@ -34,13 +34,25 @@ int pm_watch(struct pm *pm, int fd)
     return 0;
 }
 
-/* pm_hash() of the hardware's door, compiled without hooks. */
+/* Those of the hardware's door, compiled without hooks. */
 uint64_t pm_hash_plainly(const void *data, size_t size, uint64_t seed);
+uint64_t pm_hash_ranges_plainly(const struct pm_range *ranges, size_t count);
 
 uint64_t pm_hash(const void *data, size_t size, uint64_t seed)
 {
     crashtest_hash_begin(data, size);
     uint64_t hash = pm_hash_plainly(data, size, seed);
+
+    crashtest_hash_end();
+    return hash;
+}
+
+uint64_t pm_hash_ranges(const struct pm_range *ranges, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        crashtest_hash_add(ranges[i].start, ranges[i].size);
+    crashtest_hash_begin(ranges[0].start, ranges[0].size);
+    uint64_t hash = pm_hash_ranges_plainly(ranges, count);
 
     crashtest_hash_end();
     return hash;

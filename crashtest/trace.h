@@ -26,7 +26,12 @@ enum trace_kind {
     TRACE_END,
 };
 
-enum access { ACCESS_LOAD, ACCESS_STORE, ACCESS_HASH };
+enum access {
+    ACCESS_LOAD,
+    ACCESS_STORE,
+    ACCESS_HASHED, /* a range of what the next checksum is taken of */
+    ACCESS_HASH    /* of all ranges since the last one */
+};
 
 #define TRACE_FRAMES 4
 

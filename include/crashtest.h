@@ -144,6 +144,9 @@ void crashtest_end(void);
 void crashtest_hash_begin(const void *data, size_t size);
 void crashtest_hash_end(void);
 
+/* Before crashtest_hash_begin(): what lies elsewhere, and the same checksum takes in. */
+void crashtest_hash_add(const void *data, size_t size);
+
 /* Says why a function of the program fails. Returns -1, for `return crashtest_fail()`.
  */
 int crashtest_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -249,6 +249,11 @@ uint64_t log_hash_changes(const void *bytes, size_t size)
     return pm_hash(bytes, size, 0);
 }
 
+uint64_t log_hash_in_place(const struct pm_range *ranges, size_t count)
+{
+    return pm_hash_ranges(ranges, count);
+}
+
 void log_end(struct log_writer *writer)
 {
     if (writer->size == 0)

@@ -60,8 +60,9 @@ void log_append_change(struct log_writer *writer, uint64_t target, uint64_t size
 void log_append_slot(struct log_writer *writer, uint64_t slot, struct pm_swap swap);
 void log_end(struct log_writer *writer);
 
-/* The hash of all that PM_CHANGEs bring, in their order. */
+/* The hash of all that PM_CHANGEs bring, in their order; and of what is in place. */
 uint64_t log_hash_changes(const void *bytes, size_t size);
+uint64_t log_hash_in_place(const struct pm_range *ranges, size_t count);
 
 /*
  * Bytes of log that must be there for `records_size` bytes of records (LOG_RECORD_SIZE

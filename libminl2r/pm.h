@@ -101,6 +101,13 @@ int pm_fence(struct pm_phase *phase);
 /* The hash of all checksums: XXH3, XOR `seed`. */
 uint64_t pm_hash(const void *data, size_t size, uint64_t seed);
 
+/* The same, with seed 0, of ranges one behind the other. */
+struct pm_range {
+    const void *start;
+    size_t size;
+};
+uint64_t pm_hash_ranges(const struct pm_range *ranges, size_t count);
+
 /* A word in PM that other threads may be changing. */
 static inline uint64_t pm_load64(const uint64_t *word)
 {

@@ -10,3 +10,13 @@ uint64_t pm_hash(const void *data, size_t size, uint64_t seed)
 {
     return XXH3_64bits(data, size) ^ seed; /* XXH3 itself is slow to seed */
 }
+
+uint64_t pm_hash_ranges(const struct pm_range *ranges, size_t count)
+{
+    XXH3_state_t state;
+
+    XXH3_64bits_reset(&state);
+    for (size_t i = 0; i < count; i++)
+        XXH3_64bits_update(&state, ranges[i].start, ranges[i].size);
+    return XXH3_64bits_digest(&state);
+}

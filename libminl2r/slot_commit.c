@@ -12,6 +12,7 @@
  */
 #define BYTES_MAX 1024
 #define CHANGES_SIZE_MAX (PM_BATCH_SIZE_MAX - sizeof(struct pm_batch))
+#define CHANGES_MAX ((uint32_t)(CHANGES_SIZE_MAX / sizeof(struct pm_record)))
 
 /* Swaps that free a block, of one commit. */
 #define FREED_MAX 256
@@ -212,8 +213,8 @@ struct slot_recovery {
 
     /* Of batch 0. */
     bool first_slot_is_old;
-    uint32_t bytes_at; /* the size of `bytes` less that of those in place */
-    uint8_t bytes[PM_BATCH_SIZE_MAX];
+    uint32_t changes_at; /* what changes in place is from here on */
+    struct pm_range changes[CHANGES_MAX];
 };
 
 static uint64_t slot_value(const struct slot_recovery *r, uint64_t slot)
@@ -221,7 +222,7 @@ static uint64_t slot_value(const struct slot_recovery *r, uint64_t slot)
     return pm_load64(pool_at(r->pool, slot));
 }
 
-/* Newest first: the first slot comes last, and bytes are gathered from the end. */
+/* Newest first: the first slot comes last, and changes are listed from the end. */
 static void look_at_record(void *arg, const struct pm_record *record,
                            const void *payload)
 {
@@ -232,8 +233,8 @@ static void look_at_record(void *arg, const struct pm_record *record,
         r->first_slot_is_old = slot_value(r, record->target) == swap->old_block;
         return;
     }
-    r->bytes_at -= record->length;
-    memcpy(r->bytes + r->bytes_at, pool_at(r->pool, record->target), record->length);
+    r->changes[--r->changes_at] =
+        (struct pm_range){pool_at(r->pool, record->target), record->length};
 }
 
 static bool has_committed(struct slot_recovery *r, uint32_t lane, uint8_t *scratch)
@@ -241,12 +242,12 @@ static bool has_committed(struct slot_recovery *r, uint32_t lane, uint8_t *scrat
     uint64_t offset = pool_log_offset(r->pool, lane);
     const struct pm_batch *batch = pool_at(r->pool, offset);
 
-    r->bytes_at = sizeof(r->bytes);
+    r->changes_at = CHANGES_MAX;
     log_visit_batch(r->pool, offset, scratch, look_at_record, r);
-    if (r->bytes_at == sizeof(r->bytes))
+    if (r->changes_at == CHANGES_MAX)
         return !r->first_slot_is_old;
     return batch->prev ==
-           log_hash_changes(r->bytes + r->bytes_at, sizeof(r->bytes) - r->bytes_at);
+           log_hash_in_place(r->changes + r->changes_at, CHANGES_MAX - r->changes_at);
 }
 
 static void put_slot(const struct slot_recovery *r, uint64_t slot, uint64_t block,

@@ -390,11 +390,18 @@ void record_load_slowly(const void *address, size_t size)
         tell(address, size, ACCESS_LOAD);
 }
 
-void crashtest_hash_begin(const void *data, size_t size)
+void crashtest_hash_add(const void *data, size_t size)
 {
     record_settle();
     if (recorder.on_access)
-        tell(data, size, ACCESS_HASH);
+        tell(data, size, ACCESS_HASHED);
+}
+
+void crashtest_hash_begin(const void *data, size_t size)
+{
+    crashtest_hash_add(data, size);
+    if (recorder.on_access && recorder.trace)
+        recorder.on_access(recorder.on_access_arg, 0, 0, ACCESS_HASH);
     recorder.is_hashing = true;
 }
 

@@ -507,6 +507,20 @@ uint64_t __wrap_log_hash_changes(const void *bytes, size_t size)
     return sum;
 }
 
+uint64_t __real_log_hash_in_place(const struct pm_range *ranges, size_t count);
+uint64_t __wrap_log_hash_in_place(const struct pm_range *ranges, size_t count);
+uint64_t __wrap_log_hash_in_place(const struct pm_range *ranges, size_t count)
+{
+    uint8_t bytes[PM_BATCH_SIZE_MAX];
+    size_t size = 0;
+
+    if (!is_chosen(FIRST_CHANGE_HASHED) && !is_chosen(HASH_IGNORES_PLACES))
+        return __real_log_hash_in_place(ranges, count);
+    for (size_t i = 0; i < count; size += ranges[i++].size)
+        memcpy(bytes + size, ranges[i].start, ranges[i].size);
+    return __wrap_log_hash_changes(bytes, size);
+}
+
 /* ---- Lanes ----------------------------------------------------------------------- */
 
 int __real_lane_settle(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,

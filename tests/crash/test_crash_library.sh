@@ -52,8 +52,8 @@ done
 case $2 in
 one)
     # Lazily and eagerly alike, wherever all states can be tried.
-    explore_most_power_failures --length 1 --strategy both
-    # A point whose states are too many above: recovery hashes the sixteen lines that change.
+    explore_power_failures --length 1 --strategy both
+    # And where recovery hashes sixteen lines that change: above that is tried lazily only.
     for setting in slots-and-bytes own-lanes; do
         explore_power_failures --length 1 --strategy both --setting $setting \
             --budget 131072 --operation copy

@@ -558,6 +558,23 @@ static void hash_is_xxh3_64_on_every_machine(void **state)
     assert_true(pm_hash("a", 1, 0) == 0xe6c632b61e964e1f);
 }
 
+static void ranges_are_hashed_as_if_they_were_one(void **state)
+{
+    static uint8_t bytes[2000];
+    struct pm_range ranges[40];
+    size_t at = 0, count = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)(i * 7);
+    for (; at < sizeof(bytes); at += ranges[count++].size)
+        ranges[count] = (struct pm_range){bytes + at, 50 + count % 3 * 50};
+    ranges[count - 1].size -= at - sizeof(bytes);
+    assert_true(pm_hash_ranges(ranges, count) == pm_hash(bytes, sizeof(bytes), 0));
+    assert_true(pm_hash_ranges(ranges, 1) == pm_hash(bytes, 50, 0));
+    assert_true(pm_hash_ranges(NULL, 0) == pm_hash("", 0, 0));
+}
+
 #define test(function) cmocka_unit_test_setup(function, reset_wraps)
 #define file_test(function)                                                            \
     cmocka_unit_test_setup_teardown(function, setup, fixture_teardown)
@@ -595,6 +612,7 @@ int main(void)
         file_test(large_mapping_is_aligned_to_a_huge_page),
         test(mapping_what_cannot_be_mapped_is_an_error),
         test(hash_is_xxh3_64_on_every_machine),
+        test(ranges_are_hashed_as_if_they_were_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
