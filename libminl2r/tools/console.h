@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libminl2r/tools/utf8.h"
+
 /*
  * Call it first. A standard stream that the caller has closed becomes one that fails:
  * else the pool would get its number, and then its messages.
@@ -62,10 +64,13 @@ static inline bool console_names(const char *message, const char *path)
 static inline void console_fail(const char *who, const char *path, const char *message)
 {
     path = *path ? path : "''";
-    if (console_names(message, path))
-        fprintf(stderr, "%s: %s\n", who, message);
-    else
-        fprintf(stderr, "%s: %s: %s\n", who, path, message);
+    fprintf(stderr, "%s: ", who);
+    if (!console_names(message, path)) {
+        utf8_print(stderr, path);
+        fputs(": ", stderr);
+    }
+    utf8_print(stderr, message);
+    fputc('\n', stderr);
 }
 
 #endif

@@ -147,10 +147,12 @@ static void print_size(uint64_t size)
 /* Some of it lies on media, and may hold anything. */
 static void print_text(const char *text)
 {
-    char shown[4 + 1];
+    char shown[4 * 4 + 1];
 
-    for (; *text != '\0'; text++) {
-        utf8_escape(text, 1, shown);
+    for (size_t length; *text != '\0'; text += length) {
+        length = utf8_length(text);
+        length = length > 0 ? length : 1;
+        utf8_escape(text, length, shown);
         fputs(shown, stdout);
     }
 }

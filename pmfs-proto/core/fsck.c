@@ -21,6 +21,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "libminl2r/tools/utf8.h"
 #include "pmfs-proto/core/dir.h"
 #include "pmfs-proto/core/fsck.h"
 #include "pmfs-proto/core/map.h"
@@ -58,10 +59,11 @@ __attribute__((format(printf, 3, 0))) static void
 report_list(struct fsck *fsck, struct fsck_finding finding, const char *format,
             va_list args)
 {
-    char what[320];
+    char what[320], line[4 * sizeof(what)];
 
     vsnprintf(what, sizeof(what), format, args);
-    finding.what = what;
+    utf8_escape(what, strlen(what), line); /* names are any bytes */
+    finding.what = line;
     fsck->sum.findings++;
     fsck->damages += finding.kind == FSCK_DAMAGE;
     if (fsck->visit)
@@ -92,6 +94,15 @@ __attribute__((format(printf, 2, 3))) static void report(struct fsck *fsck,
 static void library_found(void *arg, const char *what)
 {
     report_as(arg, (struct fsck_finding){.kind = FSCK_POOL}, "pool: %s", what);
+}
+
+static void check_own_blocks(struct fsck *fsck, const struct minl2r_pool *pool)
+{
+    uint64_t count = view_count_unmarked(pool);
+
+    if (count > 0)
+        report_as(fsck, (struct fsck_finding){.kind = FSCK_OWN_BLOCKS},
+                  "pool: %" PRIu64 " of its own blocks are marked free", count);
 }
 
 /* ---- Blocks -------------------------------------------------------------------- */
@@ -870,6 +881,7 @@ int fsck_begin(struct minl2r_pool *pool, fsck_visit_fn *visit, void *arg,
     fsck->arg = arg;
     *result = fsck;
     view_check(pool, library_found, fsck);
+    check_own_blocks(fsck, pool);
     return check_all(fsck, pool);
 }
 

@@ -18,7 +18,8 @@ int repair_pool(struct minl2r_pool *pool, pmfs_repair_fn *ask, void *arg,
 enum fsck_kind {
     FSCK_DAMAGE,       /* nothing that is safe; names or blocks may be hidden by it */
     FSCK_CONTENT,      /* nothing that is safe; it hides nothing */
-    FSCK_POOL,         /* the library's; the bitmaps' own bits can be set */
+    FSCK_POOL,         /* nothing that is safe: the library's */
+    FSCK_OWN_BLOCKS,   /* the pool's own blocks are marked free */
     FSCK_UNALLOCATED,  /* `offset`: a block that is reachable, but marked free */
     FSCK_DIR_SIZE,     /* of directory `ino` */
     FSCK_BLOCK_COUNT,  /* of `ino` */

@@ -310,8 +310,9 @@ static int stage_of(enum fsck_kind kind)
     switch (kind) {
     case FSCK_DAMAGE:
     case FSCK_CONTENT:
-        break;
     case FSCK_POOL:
+        break;
+    case FSCK_OWN_BLOCKS:
     case FSCK_UNALLOCATED:
     case FSCK_DIR_SIZE:
     case FSCK_BLOCK_COUNT:
@@ -331,10 +332,8 @@ static int stage_of(enum fsck_kind kind)
 }
 #define STAGE_LAST 4
 
-static bool is_repairable(const struct repair *repair, const struct finding *finding)
+static bool is_repairable(const struct finding *finding)
 {
-    if (finding->fsck.kind == FSCK_POOL)
-        return view_count_unmarked(repair->pool) > 0;
     return stage_of(finding->fsck.kind) > 0;
 }
 
@@ -344,7 +343,7 @@ static void describe(const struct fsck_finding *finding, char how[96])
         const char *words;
         bool value; /* follows */
     } ways[] = {
-        [FSCK_POOL] = {"mark the pool's own blocks as allocated", false},
+        [FSCK_OWN_BLOCKS] = {"mark the pool's own blocks as allocated", false},
         [FSCK_UNALLOCATED] = {"mark the block as allocated", false},
         [FSCK_DIR_SIZE] = {"set its size in bytes to", true},
         [FSCK_BLOCK_COUNT] = {"set the count to", true},
@@ -369,8 +368,9 @@ static int act(struct repair *repair, const struct fsck_finding *finding)
     switch (finding->kind) {
     case FSCK_DAMAGE:
     case FSCK_CONTENT:
-        break;
     case FSCK_POOL:
+        break;
+    case FSCK_OWN_BLOCKS:
         return view_mark_own(repair->pool);
     case FSCK_UNALLOCATED:
         return view_mark_allocated(repair->pool, finding->offset);
@@ -419,7 +419,7 @@ static bool has_stage(const struct repair *repair, int stage)
 {
     for (uint64_t i = 0; i < repair->count; i++) {
         if (stage_of(repair->findings[i].fsck.kind) == stage &&
-            is_repairable(repair, &repair->findings[i]))
+            is_repairable(&repair->findings[i]))
             return true;
     }
     return false;
@@ -457,7 +457,7 @@ static int repair_stage(struct repair *repair, int stage)
     for (uint64_t i = 0; rc == 0 && i < repair->count; i++) {
         const struct finding *finding = &repair->findings[i];
 
-        if (stage_of(finding->fsck.kind) == stage && is_repairable(repair, finding))
+        if (stage_of(finding->fsck.kind) == stage && is_repairable(finding))
             rc = repair_one(repair, finding);
     }
     return rc;
@@ -500,7 +500,9 @@ static const char *why_left(const struct repair *repair, const struct finding *f
 
     if (refused)
         return refused;
-    if (!is_repairable(repair, finding))
+    if (finding->fsck.kind == FSCK_POOL && view_count_unmarked(repair->pool) > 0)
+        return "it may follow from the pool's own blocks that are marked free";
+    if (!is_repairable(finding))
         return "not safe to repair: what was there cannot be told from the rest";
     return "not safe as long as other damage hides names or blocks";
 }

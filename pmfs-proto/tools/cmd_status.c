@@ -44,10 +44,14 @@ static void print_space(const struct mounted *where, const struct pmfs_status *s
     const struct pmfs_statfs *fs = &status->statfs;
     uint64_t used = fs->blocks - fs->blocks_free;
 
-    printf("%10.1f %10.1f %10.1f %4.0f%% %10" PRIu64 "  %s on %s\n",
-           mib(fs, fs->blocks), mib(fs, used), mib(fs, fs->blocks_available),
+    printf("%10.1f %10.1f %10.1f %4.0f%% %10" PRIu64 "  ", mib(fs, fs->blocks),
+           mib(fs, used), mib(fs, fs->blocks_available),
            fs->blocks == 0 ? 0 : 100.0 * (double)used / (double)fs->blocks,
-           fs->files - fs->files_free, where->pool, where->mountpoint);
+           fs->files - fs->files_free);
+    utf8_print(stdout, where->pool);
+    printf(" on ");
+    utf8_print(stdout, where->mountpoint);
+    putchar('\n');
 }
 
 static void add_space(cJSON *object, const struct pmfs_status *status)
@@ -73,20 +77,27 @@ static void format_uuid(char text[37], const uint8_t uuid[16])
     }
 }
 
+static void print_text(const char *label, const char *text)
+{
+    printf("%s", label);
+    utf8_print(stdout, text);
+    putchar('\n');
+}
+
 static void print_place(const struct mounted *where, const struct pmfs_status *status)
 {
     const struct minl2r_recovery *undone = &status->recovery;
     char uuid[37];
 
     format_uuid(uuid, status->uuid);
-    printf("pool               %s\n", where->pool);
-    printf("mounted on         %s\n", where->mountpoint);
+    print_text("pool               ", where->pool);
+    print_text("mounted on         ", where->mountpoint);
     printf("served by          process %" PRId64 "\n", status->pid);
     printf("uuid               %s\n", uuid);
-    printf("medium             %s: %s\n",
-           minl2r_medium_name((enum minl2r_medium)status->medium),
-           status->medium_reason);
-    printf("flushed by         %s\n", status->flush_method);
+    printf("medium             %s: ",
+           minl2r_medium_name((enum minl2r_medium)status->medium));
+    print_text("", status->medium_reason);
+    print_text("flushed by         ", status->flush_method);
     printf("size               %" PRIu64 " bytes\n", status->pool_size);
     printf("block size         %" PRIu32 " bytes\n", status->statfs.block_size);
     printf("pointer logging    from %" PRIu32 " changed bytes of a block on\n",
@@ -158,7 +169,8 @@ static void print_costs(const struct mounted *where, const struct pmfs_status *s
 {
     uint64_t commits = status->stats.commits;
 
-    printf("%s, since it was mounted:\n", where->mountpoint);
+    utf8_print(stdout, where->mountpoint);
+    puts(", since it was mounted:");
     for (size_t i = 0; i < COUNTER_COUNT; i++) {
         uint64_t value = counter_value(status, i);
         double each = commits == 0 ? 0 : (double)value / (double)commits;
@@ -185,6 +197,9 @@ static int query(const char *path, struct pmfs_status *status)
     if (ioctl(fd, PMFS_IOC_STATUS, status) < 0)
         error = -errno;
     close(fd);
+    /* Whoever mounts says what is there. */
+    status->flush_method[sizeof(status->flush_method) - 1] = '\0';
+    status->medium_reason[sizeof(status->medium_reason) - 1] = '\0';
     return error;
 }
 

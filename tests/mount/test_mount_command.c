@@ -321,6 +321,23 @@ static void a_pool_with_an_odd_name_is_mounted_and_found(void **state)
     assert_int_equal(pmfs(f, "umount", f->pool, NULL), 0);
 }
 
+/* Whoever may mount chooses the name of the place. */
+static void names_of_mounts_are_shown_without_control_characters(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    snprintf(f->mountpoint, sizeof(f->mountpoint), "%s",
+             in_dir(f, "place\n\x1b[2J\xc2\x9b\xc3\xa4"));
+    assert_success(mkdir(f->mountpoint, 0755));
+    mount_fs(f, NULL);
+    static const char *const commands[] = {"df", "stat", "stats"};
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        assert_int_equal(pmfs(f, commands[i], f->pool, NULL), 0);
+        assert_said(f, "place\\x0a\\x1b[2J\\xc2\\x9b\xc3\xa4");
+    }
+    assert_int_equal(pmfs(f, "umount", f->pool, NULL), 0);
+}
+
 static void await_mount(const struct mount_fixture *f, pid_t pid)
 {
     for (int i = 0; i < 1000 && access(f->pid_file, F_OK) < 0; i++)
@@ -765,6 +782,7 @@ int main(void)
         test_made(a_read_only_mount_writes_nothing_to_the_pool),
         test_made(mounting_requires_the_medium_it_is_told_to),
         test_empty(a_pool_with_an_odd_name_is_mounted_and_found),
+        test_made(names_of_mounts_are_shown_without_control_characters),
         test_made(a_foreground_mount_ends_well_when_unmounted),
         test_made(a_pool_that_is_cut_short_while_mounted_is_named),
         test_made(only_a_pid_file_is_replaced_by_one),

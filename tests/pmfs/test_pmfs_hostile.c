@@ -285,6 +285,19 @@ static void entry_of_no_position_is_found_and_listed(void **state)
     assert_found(f, "the position of \"");
 }
 
+/* A finding is one line, and a terminal obeys no name. */
+static void findings_have_no_control_characters(void **state)
+{
+    struct fixture *f = *state;
+    const uint8_t type = 3;
+
+    make_file(f, ROOT, "line\nfeed\x1b[2J\xc2\x9b");
+    uint64_t entry = first_entry_of(f, ROOT);
+    fixture_unmount(f);
+    poke(f, entry + offsetof(struct pm_dirent, type), &type, sizeof(type));
+    assert_found(f, "line\\x0afeed\\x1b[2J\\xc2\\x9b\" has type 3");
+}
+
 static void name_with_a_slash_is_found_and_never_listed(void **state)
 {
     struct fixture *f = *state;
@@ -614,6 +627,7 @@ int main(void)
         TEST_DAMAGED(directory_that_contains_its_ancestor_is_found),
         TEST_DAMAGED(entry_of_no_size_is_found),
         TEST_DAMAGED(entry_of_no_position_is_found_and_listed),
+        TEST_DAMAGED(findings_have_no_control_characters),
         TEST_DAMAGED(name_with_a_slash_is_found_and_never_listed),
         TEST_DAMAGED(directory_whose_node_leads_to_itself_is_found),
         TEST_DAMAGED(directory_that_leads_out_of_the_pool_is_found),

@@ -315,6 +315,32 @@ static void a_bitmap_that_is_marked_free_is_marked(void **state)
     assert_repaired(f, "mark the pool's own blocks as allocated");
 }
 
+static bool count_offers(void *arg, const char *what, const char *how,
+                         const char *why_not)
+{
+    (void)what;
+    (void)why_not;
+    *(int *)arg += how && strstr(how, "own blocks");
+    return true;
+}
+
+/* The library finds each; one repair mends all, and is offered for no other finding. */
+static void marking_the_pools_own_blocks_is_offered_once(void **state)
+{
+    struct fixture *f = *state;
+    int offers = 0;
+
+    make_tree(f);
+    uint64_t zones_offset = f->fs->pool->geo.zones_offset;
+    uint64_t super = minl2r_offset(f->fs->pool, f->fs->pm);
+    fixture_unmount(f);
+    mark_free(f, zones_offset);
+    mark_free(f, super);
+    assert_ok(pmfs_repair(f->path, count_offers, &offers, NULL));
+    assert_int_equal(offers, 1);
+    fixture_fsck(f);
+}
+
 /* Without it the root object cannot be had, nor anything else. */
 static void a_superblock_whose_block_is_marked_free_is_marked(void **state)
 {
@@ -493,6 +519,7 @@ int main(void)
         TEST_DAMAGED(blocks_that_nothing_reaches_are_freed),
         TEST_DAMAGED(a_block_in_use_that_is_marked_free_is_marked),
         TEST_DAMAGED(a_bitmap_that_is_marked_free_is_marked),
+        TEST_DAMAGED(marking_the_pools_own_blocks_is_offered_once),
         TEST_DAMAGED(a_superblock_whose_block_is_marked_free_is_marked),
         TEST_DAMAGED(an_orphan_with_a_name_is_kept),
         TEST_DAMAGED(several_kinds_of_damage_are_repaired_in_one_run),
