@@ -723,7 +723,7 @@ static void close_sum(struct lazy *lazy, const struct sum *sum, uint32_t first)
 static void choose_sum(struct explorer *x, struct level *level, const struct sum *sum)
 {
     struct lazy *lazy = &level->lazy;
-    uint32_t first = lazy->clause_count, losses[LOSSES_MAX];
+    uint32_t first = lazy->clause_count, losses[LOSSES_MAX] = {0};
 
     find_cuts(x, level, sum);
     add_clauses(level, sum);
