@@ -27,18 +27,6 @@ set(pmfs_wrapped
 get_target_property(pmfs_core_sources pmfs_core SOURCES)
 list(TRANSFORM pmfs_core_sources PREPEND ${PROJECT_SOURCE_DIR}/pmfs-proto/core/)
 set(pmfs_objects)
-foreach(source ${pmfs_core_sources} ${CMAKE_CURRENT_SOURCE_DIR}/pmfs_mutants.c)
-    get_filename_component(name ${source} NAME_WE)
-    set(object ${CMAKE_CURRENT_BINARY_DIR}/pmfs/${name}.o)
-    add_custom_command(OUTPUT ${object}
-        COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/pmfs
-        COMMAND ${CMAKE_COMMAND} -E env CRASHTEST_CC=${MINL2R_GCC}
-                ${PROJECT_BINARY_DIR}/bin/crashtest-cc -c -std=gnu11 -O2 -D_GNU_SOURCE
-                -fvisibility=hidden -I${PROJECT_SOURCE_DIR} -MD -MF ${object}.d
-                -o ${object} ${source}
-        DEPENDS ${source} ${PROJECT_BINARY_DIR}/bin/crashtest-cc
-                ${PROJECT_SOURCE_DIR}/crashtest/runtime/intrinsics.h
-        DEPFILE ${object}.d
-        VERBATIM)
-    list(APPEND pmfs_objects ${object})
+foreach(source ${pmfs_core_sources} pmfs_mutants.c)
+    add_hooked_object(pmfs_objects pmfs ${source})
 endforeach()
