@@ -32,8 +32,8 @@ END
 grep -q '"op":"overwrite","size":4096,.*"fences":2,' "$directory/pmfs.json" ||
     fail "overwrite of a block: not 2 fences"
 "$program" --quick --rounds 1 --threads 2 --dir "$directory" |
-    grep '^  overwrites by 2 threads: [0-9.]* times' >/dev/null || fail "no scaling of two threads"
-for operation in create "overwrite by 2 threads" "lookup among" "allocate a block at %"; do
+    grep '^  overwrite by 2 threads, 4096 B: [0-9.]* times' >/dev/null || fail "no scaling of two threads"
+for operation in create "overwrite by 2 threads" "append by 2 threads" "create+unlink by 2 threads" "lookup among" "allocate a block at %"; do
     "$program" --render "$directory/pmfs.json" | grep "^| $operation " >/dev/null ||
         fail "bench-pmfs cannot render its own results: $operation"
 done

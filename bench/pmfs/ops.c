@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "bench/pmfs/pages.h"
 #include "bench/scratch.h"
 
 #define FS_SIZE ((uint64_t)256 << 20)
@@ -17,21 +18,6 @@
 static const struct pmfs_cred nobody = {.uid = 65534, .gid = 65533};
 
 /* ---- Making and removing --------------------------------------------------------- */
-
-/* Reads a byte of each page, so that the mapping has them all. */
-static int touch_pages(struct minl2r_pool *pool)
-{
-    struct minl2r_info info;
-    int rc = minl2r_pool_info(pool, &info);
-
-    for (uint64_t at = 0; rc == 0 && at < info.pool_size; at += 4096) {
-        const volatile uint8_t *page = minl2r_at(pool, at);
-
-        if (page)
-            (void)*page;
-    }
-    return rc;
-}
 
 static int make_files(struct bench *bench)
 {

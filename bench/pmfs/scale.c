@@ -2,12 +2,16 @@
 #include "bench/pmfs/scale.h"
 
 #include <errno.h>
+#include <libpmem.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "bench/harness.h"
+#include "bench/pmfs/large.h"
+#include "bench/pmfs/pages.h"
+#include "bench/pmfs/tmpfs.h"
 #include "bench/scratch.h"
 #include "include/pmfs.h"
 
@@ -23,6 +27,8 @@ struct scale {
     struct pmfs *fs;
     uint64_t dir;
     uint64_t names; /* in it: name 0 and so on */
+    uint8_t *floor; /* [floor_pages] */
+    uint64_t floor_pages;
     uint64_t random;
     scale_take_fn *take;
     void *arg;
@@ -36,7 +42,20 @@ static uint64_t random_below(struct scale *scale, uint64_t end)
 
 /* ---- Names ----------------------------------------------------------------------- */
 
+#define NAME_SIZE 32
+
 typedef int name_fn(struct scale *scale, const char *name);
+
+struct name_op {
+    const char *name;
+    name_fn *run;
+    uint32_t reads; /* of its floor; 0: it has none */
+};
+
+static void write_name(char name[NAME_SIZE], uint64_t number)
+{
+    snprintf(name, NAME_SIZE, "=name %llu", (unsigned long long)number);
+}
 
 static int look_up(struct scale *scale, const char *name)
 {
@@ -45,12 +64,10 @@ static int look_up(struct scale *scale, const char *name)
     return pmfs_lookup(scale->fs, scale->dir, name, &attr);
 }
 
+/* Of a name that is there its end is: no other begins with '='. */
 static int look_up_none(struct scale *scale, const char *name)
 {
-    char other[48];
-
-    snprintf(other, sizeof(other), "no %s", name);
-    return look_up(scale, other) == -ENOENT ? 0 : -EIO;
+    return look_up(scale, name + 1) == -ENOENT ? 0 : -EIO;
 }
 
 static int create(struct scale *scale, const char *name)
@@ -71,15 +88,76 @@ static int create_and_unlink(struct scale *scale, const char *name)
 
 static int make_names(struct scale *scale, uint64_t names)
 {
-    char name[32];
+    char name[NAME_SIZE];
     int rc = 0;
 
     for (; rc == 0 && scale->names < names; scale->names++) {
-        snprintf(name, sizeof(name), "name %llu", (unsigned long long)scale->names);
+        write_name(name, scale->names);
         rc = create(scale, name);
     }
     return rc;
 }
+
+/* ---- The floor of a lookup ------------------------------------------------------- */
+
+/*
+ * What a name is looked for in, by its hash, is where it is by chance: a block's tags, the
+ * entry in that block, and the inode. Each is known only when the one before has been
+ * read, so a lookup takes as long as that many reads, one after the other, of lines that
+ * are in no cache. The floor is the same in plain memory, as much as the names take.
+ */
+#define READS_FOUND 3
+#define READS_OF_NONE 1 /* the tags say so */
+#define PAGE 4096u
+#define LINE 64u
+
+static int make_floor(struct scale *scale)
+{
+    const char *path = scratch_path("floor");
+    struct minl2r_info info;
+    size_t mapped_size;
+    int is_pmem, rc = minl2r_pool_info(pmfs_pool(scale->fs), &info);
+
+    if (rc < 0)
+        return rc;
+    scale->floor_pages = info.blocks - info.blocks_free;
+    scale->floor =
+        pmem_map_file(path, scale->floor_pages * PAGE,
+                      PMEM_FILE_CREATE | PMEM_FILE_EXCL, 0600, &mapped_size, &is_pmem);
+    scratch_unlink(path);
+    if (!scale->floor)
+        return -errno;
+    for (uint64_t at = 0; at < scale->floor_pages * PAGE; at += LINE)
+        scale->floor[at] = (uint8_t)random_below(scale, 256);
+    return 0;
+}
+
+static void free_floor(struct scale *scale)
+{
+    pmem_unmap(scale->floor, scale->floor_pages * PAGE);
+}
+
+/* A page's first line, one of its others, and another page's first. */
+static double run_reads(struct scale *scale, uint32_t reads)
+{
+    uint64_t start_ns = bench_now_ns(), read = 0;
+
+    for (uint32_t i = 0; i < OPERATIONS; i++) {
+        uint64_t page =
+            (random_below(scale, scale->floor_pages) + read) % scale->floor_pages;
+        uint64_t other = random_below(scale, scale->floor_pages);
+        const volatile uint8_t *memory = scale->floor;
+
+        read = memory[page * PAGE];
+        if (reads > 1)
+            read = memory[page * PAGE + (1 + read % (PAGE / LINE - 1)) * LINE];
+        if (reads > 2)
+            read = memory[(other + read) % scale->floor_pages * PAGE];
+    }
+    return (double)(bench_now_ns() - start_ns) / OPERATIONS;
+}
+
+/* ---- Measuring names ------------------------------------------------------------- */
 
 static uint64_t fences_of(struct minl2r_pool *pool)
 {
@@ -88,27 +166,45 @@ static uint64_t fences_of(struct minl2r_pool *pool)
     return minl2r_stats_get(pool, &stats) == 0 ? stats.fences : 0;
 }
 
-/* Of names in a random order. */
-static int measure_names(struct scale *scale, const char *op, name_fn *run)
+static int run_names(struct scale *scale, name_fn *run, double *ns)
 {
-    uint64_t before = fences_of(pmfs_pool(scale->fs));
-    double ns[ROUNDS];
-    char name[32];
+    static char names[OPERATIONS][NAME_SIZE];
     int rc = 0;
 
-    for (int round = 0; round < ROUNDS; round++) {
-        uint64_t start_ns = bench_now_ns();
+    for (uint32_t i = 0; i < OPERATIONS; i++)
+        write_name(names[i], random_below(scale, scale->names));
 
-        for (uint32_t i = 0; rc == 0 && i < OPERATIONS; i++) {
-            snprintf(name, sizeof(name), "name %llu",
-                     (unsigned long long)random_below(scale, scale->names));
-            rc = run(scale, name);
-        }
-        ns[round] = (double)(bench_now_ns() - start_ns) / OPERATIONS;
+    uint64_t start_ns = bench_now_ns();
+
+    for (uint32_t i = 0; rc == 0 && i < OPERATIONS; i++)
+        rc = run(scale, names[i]);
+    *ns = (double)(bench_now_ns() - start_ns) / OPERATIONS;
+    return rc;
+}
+
+/* Of names in a random order, each round beside its floor. */
+static int measure_names(struct scale *scale, const struct name_op *op)
+{
+    double ns[ROUNDS], floor_ns[ROUNDS], fences = 0;
+    int rc = 0;
+
+    for (int round = 0; rc == 0 && round < ROUNDS; round++) {
+        uint64_t before = fences_of(pmfs_pool(scale->fs));
+
+        rc = run_names(scale, op->run, &ns[round]);
+        fences += (double)(fences_of(pmfs_pool(scale->fs)) - before);
+        if (op->reads)
+            floor_ns[round] = run_reads(scale, op->reads);
     }
-    double fences = (double)(fences_of(pmfs_pool(scale->fs)) - before);
-    const struct scale_figure figure = {op, (double)scale->names, ns, ROUNDS,
-                                        fences / (ROUNDS * OPERATIONS)};
+    const struct scale_figure figure = {
+        .op = op->name,
+        .size = (double)scale->names,
+        .ns = ns,
+        .rounds = ROUNDS,
+        .fences = fences / (ROUNDS * OPERATIONS),
+        .reads = op->reads,
+        .floor_ns = op->reads ? floor_ns : NULL,
+    };
     return rc < 0 ? rc : scale->take(scale->arg, &figure);
 }
 
@@ -134,32 +230,25 @@ static int measure_mounts(struct scale *scale)
         rc = remount(scale, &mount_ns[round]);
         uint64_t start_ns = bench_now_ns();
         if (rc == 0)
-            rc = look_up(scale, "name 7");
+            rc = look_up(scale, "=name 7");
         lookup_ns[round] = (double)(bench_now_ns() - start_ns);
     }
-    const struct scale_figure mount = {"mount", (double)scale->names, mount_ns, ROUNDS,
-                                       0};
-    const struct scale_figure lookup = {"first lookup", (double)scale->names, lookup_ns,
-                                        ROUNDS, 0};
+    const struct scale_figure mount = {
+        .op = "mount", .size = (double)scale->names, .ns = mount_ns, .rounds = ROUNDS};
+    const struct scale_figure lookup = {.op = "first lookup",
+                                        .size = (double)scale->names,
+                                        .ns = lookup_ns,
+                                        .rounds = ROUNDS};
     if (rc == 0)
         rc = scale->take(scale->arg, &mount);
     return rc < 0 ? rc : scale->take(scale->arg, &lookup);
 }
 
-/* The first touch of a page is the kernel's, and a hypervisor's; DAX has few, large ones. */
-static int touch_pages(struct minl2r_pool *pool)
-{
-    struct minl2r_info info;
-    int rc = minl2r_pool_info(pool, &info);
-
-    for (uint64_t at = 0; rc == 0 && at < info.pool_size; at += 4096) {
-        const volatile uint8_t *byte = minl2r_at(pool, at);
-
-        if (byte)
-            (void)*byte;
-    }
-    return rc;
-}
+static const struct name_op name_ops[] = {
+    {"lookup among", look_up, READS_FOUND},
+    {"lookup of none among", look_up_none, READS_OF_NONE},
+    {"create+unlink among", create_and_unlink, 0},
+};
 
 static int measure_directory(struct scale *scale, uint64_t names)
 {
@@ -170,14 +259,18 @@ static int measure_directory(struct scale *scale, uint64_t names)
     if (rc == 0)
         rc = touch_pages(pmfs_pool(scale->fs));
     if (rc == 0)
-        rc = measure_names(scale, "lookup among", look_up);
-    if (rc == 0)
-        rc = measure_names(scale, "lookup of none among", look_up_none);
-    return rc < 0 ? rc : measure_names(scale, "create+unlink among", create_and_unlink);
+        rc = make_floor(scale);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; rc == 0 && i < sizeof(name_ops) / sizeof(name_ops[0]); i++)
+        rc = measure_names(scale, &name_ops[i]);
+    free_floor(scale);
+    return rc < 0 ? rc : tmpfs_measure(scale->names, scale->take, scale->arg);
 }
 
 static int measure_directories(struct scale *scale, uint64_t names_max)
 {
+    static const uint64_t sizes[] = {500, 1000, 30000, 1000000};
     struct pmfs_attr attr;
     int rc;
 
@@ -188,8 +281,10 @@ static int measure_directories(struct scale *scale, uint64_t names_max)
     if (rc == 0)
         rc = pmfs_mkdir(scale->fs, PMFS_ROOT_INO, "directory", 0755, &nobody, &attr);
     scale->dir = rc == 0 ? attr.ino : 0;
-    for (uint64_t names = 1000; rc == 0 && names <= names_max; names *= 10)
-        rc = measure_directory(scale, names);
+    for (size_t i = 0; rc == 0 && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        if (sizes[i] <= names_max)
+            rc = measure_directory(scale, sizes[i]);
+    }
     pmfs_unmount(scale->fs);
     scratch_unlink(scale->path);
     return rc;
@@ -272,7 +367,8 @@ static int measure_taking(struct scale *scale, struct blocks *blocks, const char
 
     for (int round = 0; rc == 0 && round < ROUNDS; round++)
         rc = take_runs(blocks, run, &ns[round]);
-    const struct scale_figure figure = {op, percent, ns, ROUNDS, 0};
+    const struct scale_figure figure = {
+        .op = op, .size = percent, .ns = ns, .rounds = ROUNDS};
     if (rc == -ENOSPC)
         return 0; /* so full, there are no such runs */
     return rc < 0 ? rc : scale->take(scale->arg, &figure);
@@ -312,7 +408,9 @@ static int measure_allocation(struct scale *scale, uint64_t pool_size)
 int scale_measure(bool is_quick, scale_take_fn *take, void *arg)
 {
     struct scale scale = {.random = 1, .take = take, .arg = arg};
-    int rc = measure_directories(&scale, is_quick ? 10000 : 1000000);
+    int rc = measure_directories(&scale, is_quick ? 30000 : 1000000);
 
+    if (rc == 0 && !is_quick)
+        rc = large_measure(take, arg);
     return rc < 0 ? rc : measure_allocation(&scale, POOL_SIZE << (is_quick ? 0 : 4));
 }

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A figure: nanoseconds per operation, of each round. */
 struct scale_figure {
@@ -15,12 +16,14 @@ struct scale_figure {
     double size; /* names, files, or percent of the pool that are allocated */
     const double *ns;
     size_t rounds;
-    double fences; /* per operation */
+    double fences;  /* per operation */
+    uint32_t reads; /* of lines in no cache, each known by the one before; or 0 */
+    const double *floor_ns; /* that many in plain memory; NULL: there is no floor */
 };
 
 typedef int scale_take_fn(void *arg, const struct scale_figure *figure);
 
-/* `is_quick`: up to ten thousand names, not a million. 0 or a negative errno. */
+/* `is_quick`: up to thirty thousand names, not a million. 0 or a negative errno. */
 int scale_measure(bool is_quick, scale_take_fn *take, void *arg);
 
 #endif

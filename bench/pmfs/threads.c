@@ -5,6 +5,7 @@
 #include <libpmem.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,13 @@
 #include <unistd.h>
 
 #include "bench/harness.h"
+#include "bench/pmfs/pages.h"
 #include "bench/scratch.h"
 #include "include/pmfs.h"
 
 #define FILE_SIZE ((uint64_t)8 << 20) /* of each thread */
-#define WRITE_SIZE 4096u
+#define WRITE_MAX 4096u
+#define STREAM_FROM 256u /* bytes: libpmem's own limit for non-temporal stores */
 
 struct team;
 
@@ -25,54 +28,107 @@ struct worker {
     pthread_t thread;
     uint64_t start_ns, end_ns; /* of its part of a round */
     uint32_t index;
-    uint64_t file;
+    uint64_t file;  /* of FILE_SIZE bytes */
+    uint64_t tail;  /* a file that grows */
+    uint64_t dir;   /* for names */
     uint8_t *floor; /* [FILE_SIZE] */
     uint64_t random_state;
     int rc;
-    uint8_t bytes[WRITE_SIZE];
+    uint8_t bytes[WRITE_MAX];
     uint8_t pad[128]; /* workers share no line */
 };
 
-typedef int write_fn(struct worker *worker, uint64_t offset);
+typedef int step_fn(struct worker *worker, uint32_t size);
 
-/* All wait at `start`; the first `active` ones write; all meet at `end`. */
+/* What each thread does in a file or a directory of its own. */
+struct job {
+    const char *op;
+    uint32_t size;  /* bytes; 0: does not apply */
+    step_fn *reset; /* before a round, not timed; NULL: nothing */
+    step_fn *run;
+    step_fn *floor; /* NULL: there is none */
+};
+
+/* All wait at `start`; those that work wait for each other at `ready`; all meet at `end`. */
 struct team {
     struct pmfs *fs;
     uint8_t *floor;
-    pthread_barrier_t start, end;
+    pthread_barrier_t start, ready, end;
     uint32_t thread_count, active, operations;
-    write_fn *write; /* NULL: it is over */
+    const struct job *job; /* NULL: it is over */
+    bool is_floor;
     struct worker *workers;
 };
 
-static int write_file(struct worker *worker, uint64_t offset)
+/* ---- Jobs ------------------------------------------------------------------------ */
+
+static const struct pmfs_cred nobody = {.uid = 65534, .gid = 65533};
+
+static uint64_t next_offset(struct worker *worker, uint32_t size)
+{
+    worker->random_state = worker->random_state * 6364136223846793005u + 1;
+    return (worker->random_state >> 33) % (FILE_SIZE / size) * size;
+}
+
+static int overwrite(struct worker *worker, uint32_t size)
 {
     size_t done;
 
-    return pmfs_write(worker->team->fs, worker->file, offset, worker->bytes, WRITE_SIZE,
-                      0, &done);
+    return pmfs_write(worker->team->fs, worker->file, next_offset(worker, size),
+                      worker->bytes, size, 0, &done);
 }
 
-static int write_floor(struct worker *worker, uint64_t offset)
+static int store(struct worker *worker, uint32_t size)
 {
-    pmem_memcpy(worker->floor + offset, worker->bytes, WRITE_SIZE,
-                PMEM_F_MEM_NONTEMPORAL);
+    pmem_memcpy(worker->floor + next_offset(worker, size), worker->bytes, size,
+                size < STREAM_FROM ? PMEM_F_MEM_TEMPORAL : PMEM_F_MEM_NONTEMPORAL);
     return 0;
 }
 
-static uint64_t next_offset(struct worker *worker)
+static int append(struct worker *worker, uint32_t size)
 {
-    worker->random_state = worker->random_state * 6364136223846793005u + 1;
-    return (worker->random_state >> 33) % (FILE_SIZE / WRITE_SIZE) * WRITE_SIZE;
+    size_t done;
+
+    return pmfs_write(worker->team->fs, worker->tail, 0, worker->bytes, size,
+                      PMFS_APPEND, &done);
 }
 
-static void write_all(struct worker *worker)
+static int empty_tail(struct worker *worker, uint32_t size)
+{
+    const struct pmfs_attr values = {.size = 0};
+
+    (void)size;
+    return pmfs_setattr(worker->team->fs, worker->tail, &values, PMFS_SET_SIZE, NULL);
+}
+
+static int create_and_unlink(struct worker *worker, uint32_t size)
+{
+    struct pmfs_attr attr;
+    int rc = pmfs_mknod(worker->team->fs, worker->dir, "name", S_IFREG | 0644, 0,
+                        &nobody, &attr);
+
+    (void)size;
+    return rc < 0 ? rc : pmfs_unlink(worker->team->fs, worker->dir, "name");
+}
+
+static const struct job jobs[] = {
+    {"overwrite", 4096, NULL, overwrite, store},
+    {"overwrite", 64, NULL, overwrite, store},
+    {"append", 4096, empty_tail, append, store},
+    {"create+unlink", 0, NULL, create_and_unlink, NULL},
+};
+
+/* ---- Threads --------------------------------------------------------------------- */
+
+static void work_once(struct worker *worker)
 {
     const struct team *team = worker->team;
+    const struct job *job = team->job;
+    step_fn *run = team->is_floor ? job->floor : job->run;
 
     for (uint32_t i = 0; i < team->operations && worker->rc == 0; i++) {
         memset(worker->bytes, (int)i, 64);
-        worker->rc = team->write(worker, next_offset(worker));
+        worker->rc = run(worker, job->size);
     }
 }
 
@@ -102,11 +158,14 @@ static void *work(void *arg)
     stay_on_core(worker->index);
     for (;;) {
         pthread_barrier_wait(&team->start);
-        if (!team->write)
+        if (!team->job)
             return NULL;
+        if (team->job->reset && worker->rc == 0)
+            worker->rc = team->job->reset(worker, team->job->size);
+        pthread_barrier_wait(&team->ready);
         worker->start_ns = bench_now_ns();
         if (worker->index < team->active)
-            write_all(worker);
+            work_once(worker);
         worker->end_ns = bench_now_ns();
         pthread_barrier_wait(&team->end);
     }
@@ -116,11 +175,11 @@ static void *work(void *arg)
  * Wall clock, per operation of one thread. By the clocks of those that work: who waits for
  * them may run late where they have all cores.
  */
-static double run_round(struct team *team, write_fn *write, uint32_t active)
+static double run_round(struct team *team, bool is_floor, uint32_t active)
 {
     uint64_t start_ns = UINT64_MAX, end_ns = 0;
 
-    team->write = write;
+    team->is_floor = is_floor;
     team->active = active;
     pthread_barrier_wait(&team->start);
     pthread_barrier_wait(&team->end);
@@ -134,16 +193,19 @@ static double run_round(struct team *team, write_fn *write, uint32_t active)
 }
 
 /* In each round alone and together, on pmfs and on plain memory. */
-static int measure(struct team *team, size_t rounds, struct threads_figure *alone,
+static int measure(struct team *team, struct threads_figure *alone,
                    struct threads_figure *together)
 {
-    run_round(team, write_file, together->threads);
-    run_round(team, write_floor, together->threads);
-    for (size_t i = 0; i < rounds; i++) {
-        alone->ns[i] = run_round(team, write_file, 1);
-        together->ns[i] = run_round(team, write_file, together->threads);
-        alone->floor_ns[i] = run_round(team, write_floor, 1);
-        together->floor_ns[i] = run_round(team, write_floor, together->threads);
+    bool has_floor = team->job->floor != NULL;
+
+    run_round(team, false, together->threads);
+    for (size_t i = 0; i < alone->rounds; i++) {
+        alone->ns[i] = run_round(team, false, 1);
+        together->ns[i] = run_round(team, false, together->threads);
+        if (has_floor)
+            alone->floor_ns[i] = run_round(team, true, 1);
+        if (has_floor)
+            together->floor_ns[i] = run_round(team, true, together->threads);
     }
     for (uint32_t i = 0; i < team->thread_count; i++)
         if (team->workers[i].rc < 0)
@@ -151,49 +213,79 @@ static int measure(struct team *team, size_t rounds, struct threads_figure *alon
     return 0;
 }
 
-static int measure_both(struct team *team, size_t rounds, threads_add_fn *add,
-                        void *arg)
+static int measure_job(struct team *team, size_t rounds, threads_add_fn *add, void *arg)
 {
     static struct threads_figure alone, together; /* large */
 
-    alone = (struct threads_figure){.threads = 1, .size = WRITE_SIZE, .rounds = rounds};
+    alone = (struct threads_figure){
+        .op = team->job->op,
+        .threads = 1,
+        .size = team->job->size,
+        .rounds = rounds,
+        .has_floor = team->job->floor != NULL,
+    };
     together = alone;
     together.threads = team->thread_count;
-    int rc = measure(team, rounds, &alone, &together);
+    int rc = measure(team, &alone, &together);
 
     if (rc == 0)
         rc = add(arg, &alone);
     return rc < 0 ? rc : add(arg, &together);
 }
 
+static int measure_jobs(struct team *team, size_t rounds, threads_add_fn *add,
+                        void *arg)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        team->job = &jobs[i];
+        rc = measure_job(team, rounds, add, arg);
+    }
+    return rc;
+}
+
 /* ---- Making ---------------------------------------------------------------------- */
 
-static int make_file(struct worker *worker)
+static int make_one(struct worker *worker, const char *what, uint32_t mode,
+                    uint64_t *ino)
 {
-    static const struct pmfs_cred nobody = {.uid = 65534, .gid = 65533};
     struct pmfs_attr attr;
-    char name[16];
-    int rc;
+    char name[24];
 
-    snprintf(name, sizeof(name), "file%u", worker->index);
-    rc = pmfs_mknod(worker->team->fs, PMFS_ROOT_INO, name, S_IFREG | 0644, 0, &nobody,
-                    &attr);
-    worker->file = attr.ino;
-    for (uint64_t at = 0; rc == 0 && at < FILE_SIZE; at += WRITE_SIZE)
-        rc = write_file(worker, at);
+    snprintf(name, sizeof(name), "%s%u", what, worker->index);
+    int rc = S_ISDIR(mode) ? pmfs_mkdir(worker->team->fs, PMFS_ROOT_INO, name, 0755,
+                                        &nobody, &attr)
+                           : pmfs_mknod(worker->team->fs, PMFS_ROOT_INO, name, mode, 0,
+                                        &nobody, &attr);
+
+    *ino = attr.ino;
     return rc;
+}
+
+static int make_files(struct worker *worker)
+{
+    int rc = make_one(worker, "file", S_IFREG | 0644, &worker->file);
+    size_t done;
+
+    for (uint64_t at = 0; rc == 0 && at < FILE_SIZE; at += WRITE_MAX)
+        rc = pmfs_write(worker->team->fs, worker->file, at, worker->bytes, WRITE_MAX, 0,
+                        &done);
+    if (rc == 0)
+        rc = make_one(worker, "tail", S_IFREG | 0644, &worker->tail);
+    return rc < 0 ? rc : make_one(worker, "dir", S_IFDIR, &worker->dir);
 }
 
 static int make_filesystem(struct team *team)
 {
     const char *path = scratch_path("pmfs");
-    int rc = pmfs_mkfs(path, ((uint64_t)64 << 20) + 2 * FILE_SIZE * team->thread_count,
+    int rc = pmfs_mkfs(path, ((uint64_t)64 << 20) + 3 * FILE_SIZE * team->thread_count,
                        NULL);
 
     if (rc == 0)
         rc = pmfs_mount(path, NULL, &team->fs);
     scratch_unlink(path);
-    return rc;
+    return rc < 0 ? rc : touch_pages(pmfs_pool(team->fs));
 }
 
 static int make_floor(struct team *team)
@@ -214,6 +306,7 @@ static int make_floor(struct team *team)
 static int start_threads(struct team *team)
 {
     pthread_barrier_init(&team->start, NULL, team->thread_count + 1);
+    pthread_barrier_init(&team->ready, NULL, team->thread_count);
     pthread_barrier_init(&team->end, NULL, team->thread_count + 1);
     for (uint32_t i = 0; i < team->thread_count; i++) {
         struct worker *worker = &team->workers[i];
@@ -222,7 +315,7 @@ static int start_threads(struct team *team)
                                   .index = i,
                                   .floor = team->floor + (size_t)i * FILE_SIZE,
                                   .random_state = i};
-        int rc = make_file(worker);
+        int rc = make_files(worker);
 
         if (rc == 0)
             rc = -pthread_create(&worker->thread, NULL, work, worker);
@@ -234,7 +327,7 @@ static int start_threads(struct team *team)
 
 static void stop_threads(struct team *team)
 {
-    team->write = NULL;
+    team->job = NULL;
     pthread_barrier_wait(&team->start);
     for (uint32_t i = 0; i < team->thread_count; i++)
         pthread_join(team->workers[i].thread, NULL);
@@ -254,7 +347,7 @@ int threads_measure(uint32_t thread_count, size_t rounds, uint32_t operations,
     rc = team.workers ? start_threads(&team) : -ENOMEM;
     if (rc < 0)
         return rc;
-    rc = measure_both(&team, rounds, add, arg);
+    rc = measure_jobs(&team, rounds, add, arg);
     stop_threads(&team);
     free(team.workers);
     pmem_unmap(team.floor, thread_count * FILE_SIZE);

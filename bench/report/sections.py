@@ -369,7 +369,7 @@ def scaling_of(rows, scheme):
 
 
 def pmfs_scaling_text(stored):
-    one, two = (only(stored.rows("pmfs"), op=f"overwrite by {threads}")
+    one, two = (only(stored.rows("pmfs"), op=f"overwrite by {threads}", size=4096)
                 for threads in ("1 thread", "2 threads"))
     if not one or not two:
         return ""
