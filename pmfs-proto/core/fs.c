@@ -67,6 +67,16 @@ const char *pmfs_errormsg(void)
     return message;
 }
 
+void fs_short_lock_init(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t attributes;
+
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
 int64_t fs_now_ns(void)
 {
     struct timespec now;

@@ -79,6 +79,12 @@ static inline int fs_library_error(int rc, const char *what, uint64_t ino)
     return rc == -EINVAL ? -EUCLEAN : rc;
 }
 
+/*
+ * A lock that is held for a few instructions at a time: who wants it looks again for a
+ * while before he sleeps, as waking takes longer than what he waits for.
+ */
+void fs_short_lock_init(pthread_mutex_t *lock);
+
 /* The time for stamps. */
 int64_t fs_now_ns(void);
 

@@ -387,7 +387,7 @@ int cache_attach(struct pmfs *fs, uint64_t unused_limit)
     cache->shard_limit = (uint32_t)(unused_limit / SHARD_COUNT) + 1;
     fs->cache = cache;
     for (uint32_t i = 0; i < SHARD_COUNT; i++)
-        pthread_mutex_init(&cache->shards[i].lock, NULL);
+        fs_short_lock_init(&cache->shards[i].lock);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         struct shard *shard = &cache->shards[i];
 

@@ -60,9 +60,11 @@ static int find_place(struct pmfs *fs, uint64_t ino, struct inode_place *place)
         rc = map_block(&map, ino >> fs->block_shift, &block);
     if (rc == 0 && !block)
         rc = fs_error(EUCLEAN, "inode table: no states for inode %" PRIu64, ino);
-    if (rc == 0)
-        place->state = (const uint8_t *)block + (ino & (fs->block_size - 1));
-    return rc;
+    if (rc < 0)
+        return rc;
+    place->state = (const uint8_t *)block + (ino & (fs->block_size - 1));
+    __builtin_prefetch(place->state);
+    return 0;
 }
 
 int table_locate(struct pmfs *fs, uint64_t ino, struct inode_place *place)
@@ -563,7 +565,7 @@ int table_attach(struct pmfs *fs)
     table->per_block = fs->block_size / PM_INODE_SIZE;
     rc = read_table(fs, table);
     pthread_rwlock_init(&table->grow_lock, NULL);
-    pthread_mutex_init(&table->free_lock, NULL);
+    fs_short_lock_init(&table->free_lock);
     fs->table = table;
     if (rc < 0)
         table_detach(fs);
