@@ -58,7 +58,9 @@ static int open_subject(const struct plan *plan, const struct scheme *scheme,
 /*
  * Takes as much memory as all volumes need, and gives it back. A virtual machine may get
  * a page from its host only when it is used first, and then in smaller pieces than
- * later: the scheme that is first would be slower for it.
+ * later: the scheme that is first would be slower for it. It may also lose a page that
+ * nobody touches for some seconds, which the first write of it would pay for: so each
+ * batch begins with touching all of them.
  */
 static int warm_memory(const struct plan *plan)
 {
@@ -389,6 +391,7 @@ static int run_subject(struct subject *subject, uint64_t calls, uint32_t threads
                                     .ticks = all_ticks + i * calls,
                                     .is_read = all_kinds + i * calls,
                                     .overhead = clock_of().overhead};
+    volume_touch(&subject->volume); /* see warm_memory() */
     subject->volume.scheme->count(&subject->volume, &before);
     rc = run_batches(batches, threads);
     if (rc < 0)
