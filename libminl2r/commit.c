@@ -573,13 +573,51 @@ static inline void bits_of_swaps(struct minl2r_tx *tx, bool of_fresh, bits_fn *c
         call(tx->pool, &tx->phase, run);
 }
 
-/* Allocates and frees on media, or flushes that. */
-static inline void change_bits(struct minl2r_tx *tx, bits_fn *alloc, bits_fn *free)
+/* Allocates and frees on media. */
+static void change_bits(struct minl2r_tx *tx)
 {
-    bits_of_swaps(tx, true, alloc);
-    bits_of_swaps(tx, false, free);
-    bits_of_runs(tx, &tx->writes.allocs, alloc);
-    bits_of_runs(tx, &tx->writes.frees, free);
+    bits_of_swaps(tx, true, alloc_publish);
+    bits_of_swaps(tx, false, alloc_unpublish);
+    bits_of_runs(tx, &tx->writes.allocs, alloc_publish);
+    bits_of_runs(tx, &tx->writes.frees, alloc_unpublish);
+}
+
+/* Lines that were flushed lately, in their places by address. */
+#define FLUSHED_COUNT 16
+
+static void flush_bit_once(struct minl2r_tx *tx, uintptr_t flushed[FLUSHED_COUNT],
+                           uint64_t block)
+{
+    uint64_t index = block_index(&tx->pool->geo, block);
+    uintptr_t line = (uintptr_t)pool_bitmap_word(tx->pool, index) / PM_LINE;
+
+    if (flushed[line % FLUSHED_COUNT] == line)
+        return;
+    flushed[line % FLUSHED_COUNT] = line;
+    alloc_flush(tx->pool, &tx->phase, (struct block_run){block, 1});
+}
+
+/*
+ * Blocks that were swapped in another order than that of their numbers share lines with
+ * others than their neighbours: to flush a line again costs more than to swap a block.
+ */
+static void flush_bits_of_swaps(struct minl2r_tx *tx)
+{
+    uintptr_t flushed[FLUSHED_COUNT] = {0};
+
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
+        flush_bit_once(tx, flushed, w->fresh);
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
+        if (w->block)
+            flush_bit_once(tx, flushed, w->block);
+}
+
+static void flush_bits(struct minl2r_tx *tx)
+{
+    if (tx->writes.swaps)
+        flush_bits_of_swaps(tx);
+    bits_of_runs(tx, &tx->writes.allocs, alloc_flush);
+    bits_of_runs(tx, &tx->writes.frees, alloc_flush);
 }
 
 static void store_extents(struct minl2r_tx *tx, const struct block_write *write)
@@ -618,13 +656,13 @@ static void flush_in_place(struct minl2r_tx *tx)
 
 int commit_store_in_place(struct minl2r_tx *tx)
 {
-    change_bits(tx, alloc_publish, alloc_unpublish);
+    change_bits(tx);
     for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
         if (!w->slot_is_own)
             store_slot(tx, w);
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         store_extents(tx, w);
-    change_bits(tx, alloc_flush, alloc_flush);
+    flush_bits(tx);
     flush_in_place(tx);
     return commit_order(tx); /* I3: what is in place, then settled */
 }
