@@ -255,7 +255,7 @@ int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
  * Cost:    three fences for any number of ranges and blocks, and one flushed or
  *          streamed line per changed line. Two where all that changes are slots, by
  *          pointer logging and hole fills of up to 500 blocks; with
- *          MINL2R_COMMIT_PROVE also up to 1 KiB in place, in up to 132 ranges, with slots
+ *          MINL2R_COMMIT_PROVE also up to 4,000 bytes in one range, or 131 words, with slots
  *          or without. One aligned word and nothing else: one fence (two with fresh
  *          bytes outside its line, or if such a two-fence commit changed it last). Only values that were there already:
  *          one, since whoever stored them may not have flushed. Nothing queued: none.

@@ -6,11 +6,7 @@
 #include "libminl2r/live.h"
 #include "libminl2r/watch.h"
 
-/*
- * Bytes in place: hashing the new ones costs more than the fence that it saves where they
- * are more. Their records have to fit into one batch.
- */
-#define BYTES_MAX 1024
+/* Records of bytes in place: one batch has a hash of all the new ones. */
 #define CHANGES_SIZE_MAX (PM_BATCH_SIZE_MAX - sizeof(struct pm_batch))
 #define CHANGES_MAX ((uint32_t)(CHANGES_SIZE_MAX / sizeof(struct pm_record)))
 
@@ -38,7 +34,7 @@ static bool plan_bytes(const struct minl2r_pool *pool, struct slot_plan *plan,
 {
     uint32_t count = write->extent_count, size = 0;
 
-    for (uint32_t i = 0; i < count && size <= BYTES_MAX; i++) {
+    for (uint32_t i = 0; i < count && size <= CHANGES_SIZE_MAX; i++) {
         const struct extent *e = &write->extents[i];
         struct interval range = {write->block + e->start, write->block + extent_end(e)};
 
@@ -46,9 +42,8 @@ static bool plan_bytes(const struct minl2r_pool *pool, struct slot_plan *plan,
         size += e->size;
         owned_add(&plan->bytes, range);
     }
-    plan->byte_count += size;
     plan->changes_size += size + count * (LOG_RECORD_SIZE(1) - 1); /* at most */
-    return plan->byte_count <= BYTES_MAX && plan->changes_size <= CHANGES_SIZE_MAX;
+    return plan->changes_size <= CHANGES_SIZE_MAX;
 }
 
 bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan)
@@ -56,7 +51,7 @@ bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan
     const struct writeset *ws = &tx->writes;
 
     plan->changes_size = plan->swaps_size = 0;
-    plan->byte_count = plan->freed_count = plan->bytes.count = 0;
+    plan->freed_count = plan->bytes.count = 0;
     plan->slots = (struct interval){0};
     if (tx->cursor.index > 0 || ws->allocs.count > 0 || ws->frees.count > 0 ||
         ws->segments.count > 0)
@@ -87,21 +82,39 @@ static void settle_owners(struct minl2r_tx *tx, const struct slot_plan *plan)
                          settling);
 }
 
-/* Appends new bytes to those before, and moves `end` behind them. */
-static inline void gather(uint8_t **end, const struct extent *e)
+/* New bytes one behind the other; those of a lone range stay where they are. */
+struct gathered {
+    uint8_t *room;
+    const uint8_t *bytes;
+    size_t size;
+};
+
+static inline void append_bytes(uint8_t *end, const struct extent *e)
 {
     if (!e->bytes)
-        memset(*end, 0, e->size);
+        memset(end, 0, e->size);
     else if (e->size == 8) /* by far the most */
-        memcpy(*end, e->bytes, 8);
+        memcpy(end, e->bytes, 8);
     else
-        memcpy(*end, e->bytes, e->size);
-    *end += e->size;
+        memcpy(end, e->bytes, e->size);
+}
+
+static inline void gather(struct gathered *new, const struct extent *e)
+{
+    if (new->size == 0 && e->bytes) {
+        new->bytes = e->bytes;
+    } else {
+        if (new->bytes != new->room)
+            memcpy(new->room, new->bytes, new->size);
+        new->bytes = new->room;
+        append_bytes(new->room + new->size, e);
+    }
+    new->size += e->size;
 }
 
 /* Where blocks are swapped, whose bits have to be flushed, streaming gains nothing. */
 static void log_bytes(struct log_writer *writer, struct block_write *write,
-                      bool may_stream, uint8_t **gathered)
+                      bool may_stream, struct gathered *new)
 {
     bool past_cache = may_stream && !write->slots;
 
@@ -115,20 +128,19 @@ static void log_bytes(struct log_writer *writer, struct block_write *write,
         if (e->unchanged)
             continue;
         log_append_change(writer, target, e->size);
-        gather(gathered, e);
+        gather(new, e);
     }
     write->past_cache = past_cache;
 }
 
 static void log_all_bytes(struct minl2r_tx *tx, struct log_writer *writer)
 {
-    uint8_t *end = tx->scratch;
+    struct gathered new = {tx->scratch, tx->scratch, 0};
 
     for (struct block_write *w = tx->writes.in_place; w; w = w->next_change)
-        log_bytes(writer, w, !tx->writes.swaps, &end);
-    if (end > tx->scratch)
-        writer->changes_hash =
-            log_hash_changes(tx->scratch, (size_t)(end - tx->scratch));
+        log_bytes(writer, w, !tx->writes.swaps, &new);
+    if (new.size > 0)
+        writer->changes_hash = log_hash_changes(new.bytes, new.size);
 }
 
 static int log_changes(struct minl2r_tx *tx)

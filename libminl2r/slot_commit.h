@@ -30,7 +30,6 @@
 /* What a transaction would log and own. */
 struct slot_plan {
     uint64_t changes_size, swaps_size; /* of their records */
-    uint32_t byte_count;               /* in place */
     uint32_t freed_count;
     struct interval slots; /* that holds all of them */
     struct owned bytes;

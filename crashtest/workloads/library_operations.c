@@ -673,7 +673,7 @@ const struct operation library_operations[] = {
     {"write_three_bytes", 0, CHANGES({WRITE, AT(bytes[1]), 3, 0})},
     {"write_across_lines", CORE, CHANGES({WRITE, AT(bytes[40]), 40, 0})},
     {"write_across_blocks", 0,
-     CHANGES({WRITE, AT(area[LIBRARY_BLOCK_SIZE - 20]), LIBRARY_BLOCK_SIZE + 50, 0})},
+     CHANGES({WRITE, AT(area[LIBRARY_BLOCK_SIZE - 20]), 4 * LIBRARY_BLOCK_SIZE + 50, 0})},
     {"write_ranges", FITS_FULL | ONLY_COMMITS,
      CHANGES({WRITE, AT(words[4]), 8, 0}, {WRITE, AT(bytes[5]), 1, 0},
              {WRITE, AT(bytes[61]), 7, 0}, {WRITE, AT(area[800]), 9, 0},

@@ -170,6 +170,27 @@ static void swaps_of_many_blocks_cost_two_fences(void **state)
     assert_int_equal(commit_cost(bed).fences, 2);
 }
 
+/* Old blocks take turns between two lines of the bitmaps. */
+static void swaps_flush_a_line_of_the_bitmaps_once(void **state)
+{
+    enum { PAIRS = 8, BLOCKS_OF_A_LINE = 512 };
+    struct bed *bed = *state;
+    const uint64_t *slots = (const uint64_t *)bed->data;
+    uint64_t blocks[2 * PAIRS];
+
+    for (size_t i = 0; i < PAIRS; i++)
+        blocks[2 * i] = make_blocks(bed->pool, 1, i);
+    make_blocks(bed->pool, BLOCKS_OF_A_LINE, 1);
+    for (size_t i = 0; i < PAIRS; i++)
+        blocks[2 * i + 1] = make_blocks(bed->pool, 1, i);
+    assert_ok(minl2r_tx_write(bed->tx, slots, blocks, sizeof(blocks)));
+    assert_ok(minl2r_tx_commit(bed->tx));
+    begin_tx(bed);
+    for (size_t i = 0; i < 2 * PAIRS; i++)
+        assert_ok(minl2r_tx_write_block(bed->tx, &slots[i], 0, bed->bytes, BLOCK));
+    assert_int_equal(commit_cost(bed).lines_flushed, 2 + 2); /* slots */
+}
+
 /* Of a program that promises MINL2R_COMMIT_PROVE. */
 static struct minl2r_stats proof_cost(struct bed *bed, size_t count, size_t size)
 {
@@ -215,13 +236,22 @@ static void proof_of_a_kilobyte_costs_two_fences(void **state)
     assert_int_equal(commit_cost(bed).fences, 2);
 }
 
-static void more_than_a_kilobyte_is_settled(void **state)
+static void proof_of_a_batch_of_bytes_costs_two_fences(void **state)
 {
     struct bed *bed = *state;
 
-    assert_int_equal(proof_cost(bed, 1, 1025).fences, 3);
+    assert_int_equal(proof_cost(bed, 1, 4000).fences, 2);
     begin_tx(bed);
-    assert_int_equal(proof_cost(bed, 33, 32).fences, 3);
+    assert_int_equal(proof_cost(bed, 40, 64).fences, 2);
+}
+
+static void more_than_a_batch_of_bytes_is_settled(void **state)
+{
+    struct bed *bed = *state;
+
+    assert_int_equal(proof_cost(bed, 1, BLOCK).fences, 3);
+    begin_tx(bed);
+    assert_int_equal(proof_cost(bed, 64, 64).fences, 3);
 }
 
 static void allocation_costs_three_fences(void **state)
@@ -573,8 +603,10 @@ int main(void)
         test(swaps_of_many_blocks_cost_two_fences),
         test(proof_of_a_word_costs_two_lines_each_time),
         test(proof_of_sixteen_ranges_costs_two_fences),
+        test(swaps_flush_a_line_of_the_bitmaps_once),
         test(proof_of_a_kilobyte_costs_two_fences),
-        test(more_than_a_kilobyte_is_settled),
+        test(proof_of_a_batch_of_bytes_costs_two_fences),
+        test(more_than_a_batch_of_bytes_is_settled),
         test(allocation_costs_three_fences),
         test(lone_word_costs_one_fence),
         test(lone_aligned_piece_costs_one_fence),
