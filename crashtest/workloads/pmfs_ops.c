@@ -13,7 +13,7 @@
 #include "pmfs-proto/core/trie.h"
 
 #define FILE_SIZE 600u /* of files that are made because they have to be there */
-#define BLOCK 512u
+#define BLOCK UINT64_C(512)
 
 static const struct pmfs_cred owner = {.uid = 7, .gid = 8};
 
@@ -84,7 +84,7 @@ static int need_empty(struct scene *scene, const char *path)
         rc = need_directory(scene, path);
     if (rc == 0)
         rc = scene_find(scene, path, &attr);
-    return rc < 0 ? rc : scene_empty(scene, attr.ino);
+    return rc != 0 ? rc : scene_empty(scene, attr.ino);
 }
 
 static int has_nothing(struct scene *scene, const struct op *op)
@@ -156,7 +156,7 @@ static int has_attribute(struct scene *scene, const struct op *op)
 
     if (rc == 0)
         rc = scene_find(scene, op->path, &attr);
-    return rc < 0
+    return rc != 0
                ? rc
                : pmfs_setxattr(scene->fs, attr.ino, "user.name", value, op->offset, 0);
 }
@@ -202,9 +202,9 @@ static int has_cut_file(struct scene *scene, const struct op *op)
         rc = scene_create(scene, op->path, FILE_SIZE);
     if (rc == 0)
         rc = scene_find(scene, op->path, &attr);
-    return rc < 0 ? rc
-                  : pmfs_setattr(scene->fs, attr.ino, &(struct pmfs_attr){.size = 20},
-                                 PMFS_SET_SIZE, NULL);
+    return rc != 0 ? rc
+                   : pmfs_setattr(scene->fs, attr.ino, &(struct pmfs_attr){.size = 20},
+                                  PMFS_SET_SIZE, NULL);
 }
 
 static int has_sparse_file(struct scene *scene, const struct op *op)
@@ -216,7 +216,7 @@ static int has_sparse_file(struct scene *scene, const struct op *op)
         rc = scene_create(scene, op->path, 100);
     if (rc == 0)
         rc = scene_find(scene, op->path, &attr);
-    return rc < 0 ? rc : scene_write(scene, attr.ino, 20 * BLOCK, 100, 0);
+    return rc != 0 ? rc : scene_write(scene, attr.ino, 20 * BLOCK, 100, 0);
 }
 
 static int has_open_file(struct scene *scene, const struct op *op)
@@ -336,7 +336,7 @@ static int find_twins(const struct scene *scene, char first[TWIN_PATH_SIZE],
 {
     struct name a, b;
 
-    strcpy(second, "D/");
+    memcpy(second, "D/", 3);
     for (unsigned i = 0; i < 100; i++) {
         snprintf(first, TWIN_PATH_SIZE, "D/twin%04u", i);
         make_twin(scene, first + 2, second + 2);
@@ -425,7 +425,7 @@ static int make_linear(struct scene *scene)
         rc = table_locate(scene->fs, attr.ino, &place);
     if (rc == 0)
         rc = minl2r_tx_begin(scene->fs->pool, &tx);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     rc = minl2r_tx_alloc(tx, 1, &offset, &node);
     if (rc == 0) {
@@ -482,7 +482,7 @@ static int find_entry(struct scene *scene, const char *path,
 
     if (rc == 0)
         rc = table_locate(scene->fs, parent, &place);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     block = fs_block(scene->fs, place.pm->map.root);
     for (uint32_t at = dirent_tags(scene->fs); block && at < scene->fs->block_size;
@@ -506,7 +506,7 @@ static int has_tree(struct scene *scene, struct inode_place *foo, struct inode_p
         rc = need_directory(scene, "A/C");
     if (rc == 0)
         rc = locate(scene, "foo", foo);
-    return rc < 0 ? rc : locate(scene, "A", a);
+    return rc != 0 ? rc : locate(scene, "A", a);
 }
 
 static int has_wrong_links(struct scene *scene, const struct op *op)
@@ -515,7 +515,7 @@ static int has_wrong_links(struct scene *scene, const struct op *op)
     int rc = has_tree(scene, &foo, &a);
 
     (void)op;
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     poke(&foo.pm->nlink, 7, sizeof(foo.pm->nlink));
     poke(&a.pm->nlink, 9, sizeof(a.pm->nlink));
@@ -528,10 +528,10 @@ static int has_wrong_counts(struct scene *scene, const struct op *op)
     int rc = has_tree(scene, &foo, &a);
 
     (void)op;
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     poke(&foo.pm->blocks, 40, sizeof(foo.pm->blocks));
-    poke(&a.pm->size, 40 * scene->fs->block_size, sizeof(a.pm->size));
+    poke(&a.pm->size, 40ull * scene->fs->block_size, sizeof(a.pm->size));
     return 0;
 }
 
@@ -598,10 +598,11 @@ static int has_taken(struct scene *scene, const struct op *op)
 
     if (rc == 0)
         rc = need_directory(scene, "lost+found");
+    if (rc != 0)
+        return rc;
     snprintf(path, sizeof(path), "lost+found/#%llu", (unsigned long long)foo.ino);
-    if (rc == 0)
-        rc = need_file(scene, path);
-    return rc < 0 ? rc : lose(scene, op->path);
+    rc = need_file(scene, path);
+    return rc != 0 ? rc : lose(scene, op->path);
 }
 
 /* The name of A/bar is one of foo: that has two names, and A/bar none. */
@@ -627,7 +628,7 @@ static int has_named_orphan(struct scene *scene, const struct op *op)
     int rc = has_tree(scene, &foo, &a);
 
     (void)op;
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     poke(foo.state, PM_STATE_ORPHAN, sizeof(*foo.state));
     poke(&foo.pm->nlink, 0, sizeof(foo.pm->nlink));
@@ -667,7 +668,7 @@ static int has_free_blocks(struct scene *scene, const struct op *op)
     int rc = has_tree(scene, &foo, &a);
 
     (void)op;
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     free_block(scene, foo.pm->map.root);
     free_block(scene, a.pm->map.root - (a.pm->map.root & PM_DIR_NODE));
@@ -703,10 +704,10 @@ static int has_much(struct scene *scene, const struct op *op)
         rc = need_room(scene);
     if (rc == 0)
         rc = locate(scene, "A/bar", &bar);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     poke(&foo.pm->nlink, 40, sizeof(foo.pm->nlink));
-    poke(&a.pm->size, 7 * scene->fs->block_size, sizeof(a.pm->size));
+    poke(&a.pm->size, 7ull * scene->fs->block_size, sizeof(a.pm->size));
     free_block(scene, foo.pm->map.root);
     lose_blocks(&bar);
     return lose(scene, "A");
@@ -749,7 +750,7 @@ static int run_link(struct scene *scene, const struct op *op)
 
     if (rc == 0)
         rc = scene_parent(scene, op->to, &parent, &name);
-    return rc < 0 ? rc : pmfs_link(scene->fs, attr.ino, parent, name, &attr);
+    return rc != 0 ? rc : pmfs_link(scene->fs, attr.ino, parent, name, &attr);
 }
 
 static int run_unlink(struct scene *scene, const struct op *op)
@@ -778,8 +779,8 @@ static int rename_with(struct scene *scene, const struct op *op, unsigned flags)
 
     if (rc == 0)
         rc = scene_parent(scene, op->to, &new_parent, &new_name);
-    return rc < 0 ? rc
-                  : pmfs_rename(scene->fs, parent, name, new_parent, new_name, flags);
+    return rc != 0 ? rc
+                   : pmfs_rename(scene->fs, parent, name, new_parent, new_name, flags);
 }
 
 static int run_rename(struct scene *scene, const struct op *op)
@@ -824,9 +825,9 @@ static int run_copy(struct scene *scene, const struct op *op)
 
     if (rc == 0)
         rc = scene_find(scene, op->to, &to);
-    return rc < 0 ? rc
-                  : pmfs_copy_range(scene->fs, from.ino, 0, to.ino, op->offset,
-                                    op->size, &done);
+    return rc != 0 ? rc
+                   : pmfs_copy_range(scene->fs, from.ino, 0, to.ino, op->offset,
+                                     op->size, &done);
 }
 
 static int run_chmod(struct scene *scene, const struct op *op)

@@ -40,7 +40,7 @@ static void begin_script(struct campaign *campaign, struct pmfs_script *script)
 static void insert(struct campaign *campaign, struct pmfs_script *script, size_t at)
 {
     memmove(&script->ops[at + 1], &script->ops[at],
-            (script->op_count - at) * sizeof(script->ops[0]));
+            (script->op_count - at) * sizeof(const struct op *));
     script->ops[at] = some_op(campaign);
     script->op_count++;
 }

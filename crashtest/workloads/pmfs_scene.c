@@ -311,7 +311,7 @@ static int take_entry(void *arg, const struct pmfs_dirent *entry)
     first->found = true;
     first->ino = entry->ino;
     first->mode = entry->mode;
-    strcpy(first->name, entry->name);
+    snprintf(first->name, sizeof(first->name), "%s", entry->name);
     return 1;
 }
 
@@ -361,7 +361,7 @@ int scene_remove(struct scene *scene, const char *path)
 
     if (rc == 0)
         rc = pmfs_lookup(scene->fs, parent, name, &attr);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (!S_ISDIR(attr.mode))
         return pmfs_unlink(scene->fs, parent, name);
