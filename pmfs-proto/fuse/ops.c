@@ -168,7 +168,9 @@ static bool takes_mode(fuse_req_t req, fuse_ino_t ino)
 
 /*
  * The answer to a write does not tell that the mode is another one. The kernel would
- * keep the old one, and run what was written with the privileges of the owner.
+ * keep the old one, and run what was written with the privileges of the owner. It holds the
+ * inode's lock until a write is answered, and so does a chmod: no bit comes between
+ * takes_mode() and what drops it.
  */
 static void tell_mode(fuse_req_t req, fuse_ino_t ino)
 {

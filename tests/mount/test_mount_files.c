@@ -207,6 +207,24 @@ static void *append_lines(void *arg)
     return NULL;
 }
 
+static void privately_mapped_stores_reach_nobody(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    write_file(in_mount(f, "mapped"), "content", 7);
+    int fd = open(in_mount(f, "mapped"), O_RDONLY | O_CLOEXEC);
+    char *map = mmap(NULL, 7, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    assert_ptr_not_equal(map, MAP_FAILED);
+    assert_memory_equal(map, "content", 7);
+    memcpy(map, "changed", 7);
+    assert_file_holds(in_mount(f, "mapped"), "content", 7);
+    assert_memory_equal(map, "changed", 7);
+    munmap(map, 7);
+    close(fd);
+    remount(f);
+    assert_file_holds(in_mount(f, "mapped"), "content", 7);
+}
+
 static void concurrent_appends_do_not_overwrite_each_other(void **state)
 {
     struct mount_fixture *f = *state;
@@ -536,6 +554,35 @@ static void names_have_up_to_255_bytes(void **state)
     write_file(in_mount(f, name), "content", 7);
     remount(f);
     assert_file_holds(in_mount(f, name), "content", 7);
+}
+
+static bool is_listed(const char *path, const char *name)
+{
+    const struct dirent *entry;
+    DIR *dir = opendir(path);
+    bool found = false;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir)) != NULL)
+        found |= strcmp(entry->d_name, name) == 0;
+    closedir(dir);
+    return found;
+}
+
+/* It is bytes that count: 85 characters of three, and one more is too many. */
+static void names_of_several_bytes_per_character_have_up_to_255_bytes(void **state)
+{
+    struct mount_fixture *f = *state;
+    char name[257] = "";
+
+    for (int i = 0; i < 85; i++)
+        strcat(name, "\xe2\x82\xac");
+    write_file(in_mount(f, name), "content", 7);
+    remount(f);
+    assert_file_holds(in_mount(f, name), "content", 7);
+    assert_true(is_listed(in_mount(f, ""), name));
+    strcat(name, "n");
+    assert_errno(mkdir(in_mount(f, name), 0755), ENAMETOOLONG);
 }
 
 static void a_name_looked_for_in_vain_can_be_made_afterwards(void **state)
@@ -1043,6 +1090,7 @@ int main(void)
         test_mounted(truncate_cuts_and_grows_with_zeros),
         test_mounted(opening_with_o_trunc_empties_the_file),
         test_mounted(mapped_stores_are_read_and_survive_a_remount),
+        test_mounted(privately_mapped_stores_reach_nobody),
         test_mounted(concurrent_appends_do_not_overwrite_each_other),
         test_mounted(fallocate_gives_punches_and_zeroes),
         test_mounted(seeking_finds_data_and_holes),
@@ -1063,6 +1111,7 @@ int main(void)
         test_mounted(a_long_symlink_is_read_back_whole),
         test_mounted(hard_links_share_content_and_count),
         test_mounted(names_have_up_to_255_bytes),
+        test_mounted(names_of_several_bytes_per_character_have_up_to_255_bytes),
         test_mounted(a_name_looked_for_in_vain_can_be_made_afterwards),
         test_mounted(a_big_directory_lists_every_name_once),
         test_mounted(removing_while_listing_misses_nothing),

@@ -167,7 +167,8 @@ static void every_rename_answers_as_on_tmpfs(void **state)
     static const char *const tos[] = {
         "file",     "other/file", "other/empty", "other/full", "new", "other/new",
         "full/new", "full/inner", "full",        "file/new",   "."};
-    static const unsigned all_flags[] = {0, RENAME_NOREPLACE, RENAME_EXCHANGE};
+    static const unsigned all_flags[] = {0, RENAME_NOREPLACE, RENAME_EXCHANGE,
+                                         RENAME_NOREPLACE | RENAME_EXCHANGE, 1 << 7};
     struct mount_fixture *f = *state;
     char what[128];
 
@@ -410,6 +411,18 @@ static int act_in_sticky_directory(int dir, const void *arg)
     if (fchmod(dir, 01777) < 0)
         return errno;
     return act_as_nobody(dir, act_name, arg);
+}
+
+/* Nobody stacks a filesystem on this one: there are no whiteouts. */
+static void renaming_leaves_no_whiteouts(void **state)
+{
+    struct mount_fixture *f = *state;
+    int dir = open(in_mount(f, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    write_file(in_mount(f, "file"), "", 0);
+    assert_errno(renameat2(dir, "file", dir, "new", RENAME_WHITEOUT), EINVAL);
+    assert_success(faccessat(dir, "file", F_OK, 0));
+    close(dir);
 }
 
 static int act_rename_in_sticky_directory(int dir, const void *arg)
@@ -837,6 +850,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_mounted(every_rename_answers_as_on_tmpfs),
+        test_mounted(renaming_leaves_no_whiteouts),
         test_mounted(a_name_that_is_replaced_is_never_missing),
         test_mounted(an_open_file_that_is_unlinked_leaves_no_other_name),
         test_mounted(every_call_with_a_name_answers_as_on_tmpfs),

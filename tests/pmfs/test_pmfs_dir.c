@@ -7,8 +7,10 @@
 #include "pmfs-proto/core/dirent.h"
 #include "pmfs-proto/core/inode.h"
 #include "tests/pmfs/pmfs_fixture.h"
+#include "tests/unit/long.h"
 
 #define NAMES 4000
+#define LINKS_OF_A_FILE 4000 /* the other names are of files of their own */
 
 /* Names of many lengths. */
 static const char *name_of(int number)
@@ -131,6 +133,26 @@ static void names_are_found_and_blocks_given_back_with_blocks_of_4096(void **sta
 static void names_are_found_and_blocks_given_back_with_blocks_of_65536(void **state)
 {
     grow_and_shrink(*state, 65536);
+}
+
+/* A million with ./dev test --long. */
+static void a_very_large_directory_has_all_its_names(void **state)
+{
+    int names = is_long_test() ? 1000000 : 50000;
+    struct fixture *f = *state;
+    uint64_t dir;
+
+    fixture_mkfs(f, (uint64_t)names * 1024 + 64 * MIB);
+    fixture_mount(f);
+    dir = make_large(f, LINKS_OF_A_FILE);
+    for (int i = LINKS_OF_A_FILE; i < names; i++)
+        make_file(f, dir, name_of(i));
+    assert_found(f, dir, names, all);
+    fixture_fsck_and_mount(f);
+    assert_found(f, dir, names, all);
+    remove_but(f, dir, names, few);
+    assert_found(f, dir, names, few);
+    fixture_fsck_and_mount(f);
 }
 
 /* What is left of a directory costs about what it would cost in one that was never
@@ -479,6 +501,7 @@ int main(void)
         TEST_EMPTY(names_are_found_and_blocks_given_back_with_blocks_of_512),
         TEST_EMPTY(names_are_found_and_blocks_given_back_with_blocks_of_4096),
         TEST_EMPTY(names_are_found_and_blocks_given_back_with_blocks_of_65536),
+        TEST_EMPTY(a_very_large_directory_has_all_its_names),
         TEST_EMPTY(blocks_of_a_shrunk_directory_are_few),
         TEST_EMPTY(names_change_within_a_directory_as_it_grows),
         TEST_EMPTY(one_name_leaves_no_blocks_behind),

@@ -261,6 +261,35 @@ static void links_end_at_link_max_with_emlink(void **state)
     assert_error(pmfs_link(f->fs, ino, ROOT, "one more", &f->attr), EMLINK);
 }
 
+/* Of a directory's links two are its own; whatever else makes one more is refused. */
+static void directories_in_a_directory_end_at_link_max_with_emlink(void **state)
+{
+    struct fixture *f = *state;
+    char name[16];
+
+    fixture_mkfs(f, 64 * MIB);
+    fixture_mount(f);
+    uint64_t full = make_dir(f, ROOT, "full");
+    for (int i = 2; i < PMFS_LINK_MAX; i++) {
+        snprintf(name, sizeof(name), "%d", i);
+        make_dir(f, full, name);
+    }
+    assert_int_equal(attr_of(f, full).nlink, PMFS_LINK_MAX);
+    make_dir(f, ROOT, "other");
+    make_file(f, full, "file");
+    assert_error(pmfs_mkdir(f->fs, full, "more", 0755, &nobody, &f->attr), EMLINK);
+    assert_error(pmfs_rename(f->fs, ROOT, "other", full, "more", 0), EMLINK);
+    assert_error(pmfs_rename(f->fs, ROOT, "other", full, "file", PMFS_RENAME_EXCHANGE),
+                 EMLINK);
+    /* What takes the place of another adds none. */
+    assert_ok(pmfs_rename(f->fs, ROOT, "other", full, "7", PMFS_RENAME_EXCHANGE));
+    assert_ok(pmfs_rename(f->fs, ROOT, "other", full, "7", 0));
+    assert_int_equal(attr_of(f, full).nlink, PMFS_LINK_MAX);
+    assert_ok(pmfs_rmdir(f->fs, full, "8"));
+    make_dir(f, full, "more");
+    fixture_fsck_and_mount(f);
+}
+
 /* ---- Removing ------------------------------------------------------------------ */
 
 static void unlinked_file_gives_its_blocks_and_number_back(void **state)
@@ -635,6 +664,7 @@ int main(void)
         TEST(link_to_an_existing_name_is_eexist),
         TEST(link_of_an_unlinked_open_file_is_enoent),
         TEST(links_end_at_link_max_with_emlink),
+        TEST_EMPTY(directories_in_a_directory_end_at_link_max_with_emlink),
         TEST(unlinked_file_gives_its_blocks_and_number_back),
         TEST(number_used_again_has_another_generation),
         TEST(unlink_of_a_directory_is_eisdir),

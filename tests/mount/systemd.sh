@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# systemd.sh PMFS EXAMPLES - the units that are examples: systemd has nothing to say about
+# them, if it is here, and what pmfs@.service runs does what it should.
+set -euo pipefail
+tool=$1 examples=$2
+
+fail() {
+    echo "FAILED: $1" >&2
+    exit 1
+}
+
+[ "$(id -u)" -eq 0 ] && [ -c /dev/fuse ] || {
+    echo "skipped: mounting is not possible here"
+    exit 77
+}
+dir=$(mktemp -d /dev/shm/pmfs-test-XXXXXX)
+clean_up() {
+    "$tool" umount "$dir/mount" 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+
+service=$dir/pmfs@example.service
+sed "s#/usr/bin/pmfs#$tool#" "$examples/pmfs@.service" >"$service"
+cp "$examples/srv-data.mount" "$dir"
+if command -v systemd-analyze >/dev/null; then
+    systemd-analyze verify --man=no "$service" "$dir/srv-data.mount" ||
+        fail "systemd refuses the units"
+fi
+
+# The command of a line of the unit, as systemd fills it in.
+command_of() { # DIRECTIVE
+    sed -n "s/^$1=//p" "$service" |
+        sed "s#\${POOL}#$dir/pool#; s#\${DIRECTORY}#$dir/mount#; s#\${OPTIONS}#allow_other#"
+}
+
+mkdir "$dir/mount"
+"$tool" mkfs "$dir/pool" 16M >/dev/null
+read -ra check <<<"$(command_of ExecStartPre)"
+read -ra start <<<"$(command_of ExecStart)"
+read -ra stop <<<"$(command_of ExecStop)"
+
+start_service() {
+    "${check[@]}" || fail "ExecStartPre"
+    "${start[@]}" &
+    pid=$!
+    until [ "$(findmnt -n -o FSTYPE "$dir/mount" | tail -n 1)" = fuse.pmfs ] &&
+        stat -f "$dir/mount" >/dev/null 2>&1; do
+        kill -0 "$pid" || fail "ExecStart"
+        sleep 0.02
+    done
+}
+
+start_service
+echo content >"$dir/mount/file"
+# It is started again, and clears away what is left.
+kill -9 "$pid"
+wait "$pid" 2>/dev/null && fail "it was not killed"
+start_service
+[ "$(cat "$dir/mount/file")" = content ] || fail "the file is lost"
+"${stop[@]}" || fail "ExecStop"
+wait "$pid" || fail "stopped, it ends with $?"
+mountpoint -q "$dir/mount" && fail "stopped, it leaves a mount"
+echo "passed"
