@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mount.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 #define SKIPPED 77
@@ -335,4 +336,14 @@ void fill_pattern(void *buffer, size_t size, uint64_t seed)
         seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
         bytes[i] = (unsigned char)(seed >> 56);
     }
+}
+
+uint64_t blocks_free(const struct mount_fixture *f)
+{
+    struct statvfs status;
+
+    write_file(in_mount(f, "first"), "", 0);
+    assert_success(unlink(in_mount(f, "first")));
+    assert_success(statvfs(f->mountpoint, &status));
+    return status.f_bfree;
 }

@@ -101,4 +101,7 @@ void assert_file_holds(const char *path, const void *content, size_t size);
 /* `size` bytes that depend on `seed`. */
 void fill_pattern(void *buffer, size_t size, uint64_t seed);
 
+/* Once the root directory has the block that its first entry takes, and keeps. */
+uint64_t blocks_free(const struct mount_fixture *f);
+
 #endif

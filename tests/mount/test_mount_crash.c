@@ -14,17 +14,6 @@ static void sleep_ms(unsigned ms)
     nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
 }
 
-/* Once the root directory has the block that its first entry takes, and keeps. */
-static uint64_t blocks_free(const struct mount_fixture *f)
-{
-    struct statvfs status;
-
-    write_file(in_mount(f, "first"), "", 0);
-    assert_success(unlink(in_mount(f, "first")));
-    assert_success(statvfs(f->mountpoint, &status));
-    return status.f_bfree;
-}
-
 static int verify(struct mount_fixture *f)
 {
     return run(f, DEMO_WRITER, "verify", in_mount(f, "writers"), in_dir(f, "acks"),

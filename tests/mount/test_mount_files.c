@@ -23,17 +23,6 @@ static struct stat stat_of(const char *path)
     return status;
 }
 
-/* Once the root directory has the block that its first entry takes, and keeps. */
-static uint64_t blocks_free(const struct mount_fixture *f)
-{
-    struct statvfs status;
-
-    write_file(in_mount(f, "first"), "", 0);
-    assert_success(unlink(in_mount(f, "first")));
-    assert_success(statvfs(f->mountpoint, &status));
-    return status.f_bfree;
-}
-
 static int open_new(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

@@ -4,13 +4,10 @@
  * it would have changed is as before, and the transaction can go on or be aborted. And
  * what needs no memory at all.
  */
-#include "tests/unit/memory_pool.h"
-#include "tests/unit/subject.h"
+#include "tests/unit/subject_bed.h"
 #include "tests/unit/transact.h"
 
 #include <errno.h>
-
-#define POOL_SIZE ((size_t)2 << 20)
 
 /* ---- Allocations that fail ------------------------------------------------------- */
 
@@ -153,54 +150,17 @@ static void check_without_memory_is_enomem_and_finds_nothing(void **state)
 
 /* ---- Transactions ---------------------------------------------------------------- */
 
-struct bed {
-    struct memory_pool mp;
-    struct subject subject;
-    struct subject at_first;
-    uint8_t *image; /* of the pool, at first */
-};
-
 static int setup(void **state)
 {
-    struct bed *bed = calloc(1, sizeof(*bed));
-    struct minl2r_options options = {.lanes = 2, .log_size = 4096};
-
-    *state = bed;
-    memory_pool_make(&bed->mp, POOL_SIZE, &options);
-    subject_create(&bed->at_first, &bed->mp.pool);
-    memory_pool_reopen(&bed->mp);
-    bed->image = malloc(POOL_SIZE);
-    memcpy(bed->image, bed->mp.memory, POOL_SIZE);
-    bed->subject = bed->at_first;
+    bed_make(state, &(struct minl2r_options){.lanes = 2, .log_size = 4096});
     return 0;
 }
 
 static int teardown(void **state)
 {
-    struct bed *bed = *state;
-
     stop_failing();
-    memory_pool_kill(&bed->mp);
-    memory_pool_unmap(&bed->mp);
-    free(bed->image);
-    free(bed);
+    bed_remove(*state);
     return 0;
-}
-
-static void start_again(struct bed *bed)
-{
-    memory_pool_close(&bed->mp);
-    memcpy(bed->mp.memory, bed->image, POOL_SIZE);
-    memory_pool_open(&bed->mp);
-    bed->subject = bed->at_first;
-}
-
-static void compare_after_reopen(struct bed *bed)
-{
-    memory_pool_close(&bed->mp);
-    memory_pool_check(&bed->mp);
-    memory_pool_open(&bed->mp);
-    subject_find(&bed->subject, &bed->mp.pool);
 }
 
 static void begin_without_memory_is_enomem(void **state)
@@ -273,13 +233,13 @@ static void each_call_with_each_amount_of_memory(struct bed *bed, enum then then
         size_t room = 0;
 
         while (!run_calls(&bed->subject, failing, room, then)) {
-            compare_after_reopen(bed);
-            start_again(bed);
+            bed_compare_after_reopen(bed);
+            bed_start_again(bed);
             room += room < 512 ? 16 : 496;
         }
         if (room == 0)
             print_message("%s needs no memory\n", subject_calls[failing].name);
-        start_again(bed);
+        bed_start_again(bed);
     }
 }
 

@@ -4,58 +4,28 @@
  * -ENOSPC and change nothing, commit always works, and what is there can be overwritten
  * and freed.
  */
-#include "tests/unit/memory_pool.h"
-#include "tests/unit/subject.h"
+#include "tests/unit/subject_bed.h"
 #include "tests/unit/transact.h"
 
 #include <errno.h>
 
 #include "libminl2r/thread.h"
 
-#define POOL_SIZE ((size_t)2 << 20)
 #define BLOCK SUBJECT_BLOCK
 
 /* ---- Every number of free blocks ------------------------------------------------- */
 
-struct bed {
-    struct memory_pool mp;
-    struct subject subject;
-    struct subject at_first;
-    uint8_t *image; /* of the pool, at first */
-};
-
 static int setup(void **state)
 {
-    struct bed *bed = calloc(1, sizeof(*bed));
-    struct minl2r_options options = {.lanes = 2, .log_size = 4096, .spare_blocks = 2};
-
-    *state = bed;
-    memory_pool_make(&bed->mp, POOL_SIZE, &options);
-    subject_create(&bed->at_first, &bed->mp.pool);
-    memory_pool_reopen(&bed->mp);
-    bed->image = malloc(POOL_SIZE);
-    memcpy(bed->image, bed->mp.memory, POOL_SIZE);
-    bed->subject = bed->at_first;
+    bed_make(state,
+             &(struct minl2r_options){.lanes = 2, .log_size = 4096, .spare_blocks = 2});
     return 0;
 }
 
 static int teardown(void **state)
 {
-    struct bed *bed = *state;
-
-    memory_pool_kill(&bed->mp);
-    memory_pool_unmap(&bed->mp);
-    free(bed->image);
-    free(bed);
+    bed_remove(*state);
     return 0;
-}
-
-static void start_again(struct bed *bed)
-{
-    memory_pool_close(&bed->mp);
-    memcpy(bed->mp.memory, bed->image, POOL_SIZE);
-    memory_pool_open(&bed->mp);
-    bed->subject = bed->at_first;
 }
 
 /* Takes blocks away, until the pool is closed, so that `count` are left. */
@@ -67,15 +37,6 @@ static void leave_free(struct bed *bed, uint64_t count)
         assert_ok(alloc_reserve(&bed->mp.pool, 1, 0, &offset));
         bed->subject.blocks_free--;
     }
-}
-
-static void compare_after_reopen(struct bed *bed)
-{
-    bed->subject.blocks_free = bed->at_first.blocks_free;
-    memory_pool_close(&bed->mp);
-    memory_pool_check(&bed->mp);
-    memory_pool_open(&bed->mp);
-    subject_find(&bed->subject, &bed->mp.pool);
 }
 
 /* Makes all calls; number `last` is the last one if it fails. Answers how many failed.
@@ -108,8 +69,8 @@ static void transaction_goes_on_with_any_number_of_free_blocks(void **state)
         leave_free(bed, count);
         failed = run_calls(&bed->subject, subject_call_count);
         subject_commit(&bed->subject);
-        compare_after_reopen(bed);
-        start_again(bed);
+        bed_compare_after_reopen(bed);
+        bed_start_again(bed);
     }
 }
 
@@ -124,8 +85,8 @@ static void transaction_is_aborted_at_each_call_without_space(void **state)
             leave_free(bed, count);
             failed = run_calls(&bed->subject, last);
             subject_abort(&bed->subject);
-            compare_after_reopen(bed);
-            start_again(bed);
+            bed_compare_after_reopen(bed);
+            bed_start_again(bed);
         }
     }
 }
@@ -195,7 +156,7 @@ static void pool_filled_emptied_and_filled_again_takes_as_much(void **state)
     for (int round = 0; round < 3; round++) {
         fill_and_empty(bed, room);
     }
-    compare_after_reopen(bed);
+    bed_compare_after_reopen(bed);
 }
 
 static void pool_filled_with_runs_takes_as_many_again(void **state)
@@ -209,7 +170,7 @@ static void pool_filled_with_runs_takes_as_many_again(void **state)
     free_each(bed, 3, offsets, count);
     assert_int_equal(fill(bed, 3, offsets), count);
     free_each(bed, 3, offsets, count);
-    compare_after_reopen(bed);
+    bed_compare_after_reopen(bed);
 }
 
 /* Every second block is free: there are many, but no two in a row. */
@@ -274,7 +235,7 @@ static void pool_is_filled_whoever_freed_its_blocks(void **state)
 
     overwrite_as_threads(bed, 4);
     fill_and_empty(bed, room);
-    compare_after_reopen(bed);
+    bed_compare_after_reopen(bed);
 }
 
 /* With two blocks, both spare, which may be in any thread's quarantine. */
@@ -304,7 +265,7 @@ static void pool_without_any_block_is_overwritten_in_place(void **state)
                                     subject->seen.content[SUBJECT_DATA], 3000));
     subject_commit(subject);
     assert_int_equal(subject->slots[0], old);
-    compare_after_reopen(bed);
+    bed_compare_after_reopen(bed);
 }
 
 static void pool_without_any_block_frees(void **state)
@@ -317,7 +278,7 @@ static void pool_without_any_block_frees(void **state)
     assert_ok(minl2r_tx_free(subject->tx, subject->extra, SUBJECT_EXTRA));
     subject->seen.blocks_used -= SUBJECT_EXTRA;
     subject_commit(subject);
-    compare_after_reopen(bed);
+    bed_compare_after_reopen(bed);
 }
 
 static void change_larger_than_log_and_free_blocks_is_enospc(void **state)
@@ -335,7 +296,7 @@ static void change_larger_than_log_and_free_blocks_is_enospc(void **state)
         ENOSPC, "more bytes of log");
     subject_compare_seen(subject);
     subject_commit(subject);
-    compare_after_reopen(bed);
+    bed_compare_after_reopen(bed);
 }
 
 static void spare_blocks_are_not_for_allocations(void **state)
@@ -352,7 +313,7 @@ static void spare_blocks_are_not_for_allocations(void **state)
         minl2r_tx_write_block(subject->tx, &subject->slots[SUBJECT_SLOTS], 0, "x", 1),
         ENOSPC, "no free block");
     subject_commit(subject);
-    compare_after_reopen(bed);
+    bed_compare_after_reopen(bed);
 }
 
 /* I5: not before the transaction that frees it is committed, and then at once. */
