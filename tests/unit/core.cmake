@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Tests of the core: allocator, log, lanes, transactions, recovery.
 add_unit_test(test_writeset)
+add_unit_test(test_writeset_alloc)
+add_unit_test(test_writeset_slot)
 add_unit_test(test_tx_random SOURCES model.c)
 target_link_options(test_tx_random PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
 add_unit_test(test_minl2r)
