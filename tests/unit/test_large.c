@@ -116,11 +116,8 @@ static void ten_thousand_ranges_are_aborted(void **state)
     expect_old(bed);
 }
 
-static void ten_thousand_snapshots_are_aborted(void **state)
+static void store_to_snapshots(struct bed *bed)
 {
-    struct bed *bed = *state;
-
-    make_bed(bed, 16 * MIB, 4 * MIB);
     for (size_t i = 0; i < RANGES; i++) {
         uint64_t *word;
 
@@ -128,6 +125,14 @@ static void ten_thousand_snapshots_are_aborted(void **state)
             minl2r_tx_snapshot(bed->tx, bed->data + place_of(i) / 8 * 8, 8, &word));
         *word = i;
     }
+}
+
+static void ten_thousand_snapshots_are_aborted(void **state)
+{
+    struct bed *bed = *state;
+
+    make_bed(bed, 16 * MIB, 4 * MIB);
+    store_to_snapshots(bed);
     assert_ok(minl2r_tx_abort(bed->tx));
     expect_old(bed);
 }
@@ -137,13 +142,7 @@ static void ten_thousand_snapshots_are_undone_after_a_kill(void **state)
     struct bed *bed = *state;
 
     make_bed(bed, 16 * MIB, 4 * MIB);
-    for (size_t i = 0; i < RANGES; i++) {
-        uint64_t *word;
-
-        assert_ok(
-            minl2r_tx_snapshot(bed->tx, bed->data + place_of(i) / 8 * 8, 8, &word));
-        *word = i;
-    }
+    store_to_snapshots(bed);
     memory_pool_kill(&bed->mp);
     reopen(bed);
     assert_int_equal(bed->mp.pool.recovery.bytes, RANGES * 8);

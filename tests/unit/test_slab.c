@@ -477,6 +477,15 @@ static void freeing_twice_in_one_transaction_is_einval(void **state)
     assert_ok(minl2r_tx_abort(tx));
 }
 
+static void expect_free_refused(struct fixture *f, uint64_t offset, size_t size,
+                                const char *words)
+{
+    struct minl2r_tx *tx = begin(f);
+
+    assert_error(minl2r_slab_free(tx, slab_of(f), offset, size), EINVAL, words);
+    assert_ok(minl2r_tx_abort(tx));
+}
+
 static void freeing_twice_is_einval_while_the_block_is_used(void **state)
 {
     struct fixture *f = *state;
@@ -486,11 +495,7 @@ static void freeing_twice_is_einval_while_the_block_is_used(void **state)
     uint64_t offset = alloc_committed(f, 100);
 
     free_committed(f, offset, 100);
-    struct minl2r_tx *tx = begin(f);
-
-    assert_error(minl2r_slab_free(tx, slab_of(f), offset, 100), EINVAL,
-                 "no object of 128 B is allocated");
-    assert_ok(minl2r_tx_abort(tx));
+    expect_free_refused(f, offset, 100, "no object of 128 B is allocated");
 }
 
 static void freeing_twice_is_einval_when_the_block_is_gone(void **state)
@@ -501,11 +506,7 @@ static void freeing_twice_is_einval_when_the_block_is_gone(void **state)
     uint64_t offset = alloc_committed(f, 100);
 
     free_committed(f, offset, 100);
-    struct minl2r_tx *tx = begin(f);
-
-    assert_error(minl2r_slab_free(tx, slab_of(f), offset, 100), EINVAL,
-                 "no object of 128 B is allocated");
-    assert_ok(minl2r_tx_abort(tx));
+    expect_free_refused(f, offset, 100, "no object of 128 B is allocated");
 }
 
 static void freeing_twice_is_einval_for_whole_blocks(void **state)
@@ -516,11 +517,7 @@ static void freeing_twice_is_einval_for_whole_blocks(void **state)
     uint64_t offset = alloc_committed(f, 10000);
 
     free_committed(f, offset, 10000);
-    struct minl2r_tx *tx = begin(f);
-
-    assert_error(minl2r_slab_free(tx, slab_of(f), offset, 10000), EINVAL,
-                 "not all allocated");
-    assert_ok(minl2r_tx_abort(tx));
+    expect_free_refused(f, offset, 10000, "not all allocated");
 }
 
 static void freeing_with_another_size_is_einval(void **state)
@@ -529,11 +526,7 @@ static void freeing_with_another_size_is_einval(void **state)
 
     fixture_create(f, POOL_SIZE, NULL);
     uint64_t offset = alloc_committed(f, 100);
-    struct minl2r_tx *tx = begin(f);
-
-    assert_error(minl2r_slab_free(tx, slab_of(f), offset, 20), EINVAL,
-                 "no object of 32 B is allocated");
-    assert_ok(minl2r_tx_abort(tx));
+    expect_free_refused(f, offset, 20, "no object of 32 B is allocated");
 }
 
 static void freeing_at_any_other_offset_is_einval(void **state)
