@@ -77,7 +77,7 @@ static int fill(const char *path)
 
     if (rc == 0)
         rc = pmfs_mount(path, NULL, &fs);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     rc = pmfs_mkdir(fs, PMFS_ROOT_INO, "directory", 0755, &nobody, &attr);
     for (uint64_t i = 0; rc == 0 && i < FILES; i++)
