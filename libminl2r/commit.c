@@ -654,19 +654,6 @@ static void flush_in_place(struct minl2r_tx *tx)
                  snapshots->runs[i].count);
 }
 
-int commit_store_in_place(struct minl2r_tx *tx)
-{
-    change_bits(tx);
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        if (!w->slot_is_own)
-            store_slot(tx, w);
-    for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
-        store_extents(tx, w);
-    flush_bits(tx);
-    flush_in_place(tx);
-    return commit_order(tx); /* I3: what is in place, then settled */
-}
-
 static void count_swaps(struct minl2r_tx *tx)
 {
     uint64_t freed = 0;
@@ -689,12 +676,27 @@ static void count_commit(struct minl2r_tx *tx)
         pm_count(&tx->stats.blocks_freed, tx->writes.frees.runs[i].count);
 }
 
+void commit_store_in_place(struct minl2r_tx *tx)
+{
+    change_bits(tx);
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
+        if (!w->slot_is_own)
+            store_slot(tx, w);
+    for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
+        store_extents(tx, w);
+    flush_bits(tx);
+    flush_in_place(tx);
+    count_commit(tx); /* while it drains */
+}
+
 static int commit_logged(struct minl2r_tx *tx)
 {
     int result = log_and_store_fresh(tx);
 
-    if (result == 0)
-        result = commit_store_in_place(tx);
+    if (result < 0)
+        return result;
+    commit_store_in_place(tx);
+    result = commit_order(tx); /* I3: what is in place, then settled */
     /* Nothing logged: every byte was there already, or fresh. */
     if (result == 0 && tx->cursor.index > 0)
         result = settle(tx);
@@ -766,6 +768,7 @@ static int commit_word(struct minl2r_tx *tx, const struct block_write *write)
     pm_store_piece(&tx->phase, dst, word->bytes ? (const void *)word->bytes : &zero,
                    word->size);
     pm_flush(&tx->phase, dst, 1);
+    count_commit(tx);        /* while it drains */
     return commit_order(tx); /* I3: the word, then the caller's return */
 }
 
@@ -825,8 +828,6 @@ static int commit_changes(struct minl2r_tx *tx)
         result = word                          ? commit_word(tx, word)
                  : slot_commit_plan(tx, &plan) ? slot_commit(tx, &plan)
                                                : commit_logged(tx);
-    if (result == 0)
-        count_commit(tx);
     return result;
 }
 

@@ -67,8 +67,8 @@ static inline bool commit_streams_well(const struct extent *e)
 }
 
 void commit_store_fresh(struct minl2r_tx *tx);
-int commit_store_in_place(struct minl2r_tx *tx); /* and waits for that */
-int commit_order(struct minl2r_tx *tx);
+void commit_store_in_place(struct minl2r_tx *tx);
+int commit_order(struct minl2r_tx *tx); /* waits for all that */
 
 /* Frees the cached transactions. -EBUSY, freeing none, if one is running. */
 int tx_free_all(struct minl2r_pool *pool);

@@ -29,8 +29,9 @@ static struct lane *first_lane(const struct minl2r_pool *pool)
 }
 
 /*
- * The lane's holder changes what it owns at the end of its next slot commit. Who sees a part of
- * that already need not see the rest: the generation before is not live then.
+ * The lane's holder changes what it owns after F1 of its next slot commit. Who sees a part of
+ * that already need not see the rest: the generation before is not live then, whatever
+ * lane->live says still.
  */
 static bool overlaps(const struct interval *owned, struct interval range)
 {
@@ -237,12 +238,16 @@ static void link_lane(struct minl2r_pool *pool, struct lane *lane)
         ;
 }
 
-void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
-                struct interval slots, const struct owned *bytes)
+void live_own(struct lane *lane, uint64_t generation, struct interval slots,
+              const struct owned *bytes)
 {
     widen_around(lane, generation, slots, bytes);
     store_interval(&lane->slots, slots);
     store_owned(&lane->bytes, bytes);
+}
+
+void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation)
+{
     __atomic_store_n(&lane->live, generation, __ATOMIC_RELEASE);
     if (!lane->has_been_live)
         link_lane(pool, lane);

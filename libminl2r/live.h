@@ -94,9 +94,15 @@ static inline void live_forget(const struct minl2r_pool *pool,
 int live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
                         struct settling *settling);
 
-/* The generation of `lane`, which committed, stays live and owns these. */
-void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
-                struct interval slots, const struct owned *bytes);
+/*
+ * What the generation of `lane` owns once it is live. Between F1, from which on the one
+ * before is not live, and live_enter().
+ */
+void live_own(struct lane *lane, uint64_t generation, struct interval slots,
+              const struct owned *bytes);
+
+/* The generation, which committed, stays live. */
+void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation);
 
 /* The generation that `lane` has left live; 0: none. */
 static inline uint64_t live_generation_of(const struct lane *lane)

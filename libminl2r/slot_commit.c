@@ -198,20 +198,29 @@ static int quarantine_freed(struct minl2r_tx *tx)
     return result;
 }
 
+/* Up to F2. What needs no store on media is done while these drain. */
+static int store_in_place(struct minl2r_tx *tx, const struct slot_plan *plan)
+{
+    watch_remember(tx->pool, tx->lane, tx->cursor.generation, &tx->writes);
+    if (tx->writes.swaps)
+        alloc_prefetch_next(tx->pool);
+    commit_store_in_place(tx);
+    if (tx->cursor.index > 0) {
+        tx->lane->generation = tx->cursor.generation;
+        live_own(tx->lane, tx->cursor.generation, plan->slots, &plan->bytes);
+    }
+    return commit_order(tx); /* I3: what is in place, then the caller's return */
+}
+
 int slot_commit(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
     int result = log_and_store_fresh(tx, plan);
 
-    if (result == 0) {
-        watch_remember(tx->pool, tx->lane, tx->cursor.generation, &tx->writes);
-        if (tx->writes.swaps)
-            alloc_prefetch_next(tx->pool); /* while F2 drains */
-        result = commit_store_in_place(tx);
-    }
+    if (result == 0)
+        result = store_in_place(tx, plan);
     if (result < 0 || tx->cursor.index == 0) /* every byte was there already */
         return result;
-    tx->lane->generation = tx->cursor.generation;
-    live_enter(tx->pool, tx->lane, tx->cursor.generation, plan->slots, &plan->bytes);
+    live_enter(tx->pool, tx->lane, tx->cursor.generation);
     tx->freed_in_quarantine = true;
     return quarantine_freed(tx);
 }

@@ -671,9 +671,9 @@ void __wrap_alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which,
 }
 
 /* Of a slot commit: the log is there, if there is one. */
-int __real_commit_store_in_place(struct minl2r_tx *tx);
-int __wrap_commit_store_in_place(struct minl2r_tx *tx);
-int __wrap_commit_store_in_place(struct minl2r_tx *tx)
+void __real_commit_store_in_place(struct minl2r_tx *tx);
+void __wrap_commit_store_in_place(struct minl2r_tx *tx);
+void __wrap_commit_store_in_place(struct minl2r_tx *tx)
 {
     uint32_t own = alloc_own_quarantine(tx->pool);
 
@@ -681,7 +681,7 @@ int __wrap_commit_store_in_place(struct minl2r_tx *tx)
         __real_alloc_quarantine_count(tx->pool, own) >= LIBRARY_MANY)
         __real_alloc_end_quarantine(tx->pool, own,
                                     alloc_quarantine_mark(tx->pool, own));
-    return __real_commit_store_in_place(tx);
+    __real_commit_store_in_place(tx);
 }
 
 uint64_t __real_alloc_free_blocks(const struct minl2r_pool *pool);
@@ -780,12 +780,12 @@ int __wrap_live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
     return __real_live_settle_word_now(pool, offset, phase);
 }
 
-void __real_live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
-                       struct interval slots, const struct owned *bytes);
-void __wrap_live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
-                       struct interval slots, const struct owned *bytes);
-void __wrap_live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
-                       struct interval slots, const struct owned *bytes)
+void __real_live_own(struct lane *lane, uint64_t generation, struct interval slots,
+                     const struct owned *bytes);
+void __wrap_live_own(struct lane *lane, uint64_t generation, struct interval slots,
+                     const struct owned *bytes);
+void __wrap_live_own(struct lane *lane, uint64_t generation, struct interval slots,
+                     const struct owned *bytes)
 {
     struct owned some = *bytes;
 
@@ -794,7 +794,7 @@ void __wrap_live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t gen
     if (is(RANGES_NOT_JOINED) && some.count == OWNED_MAX)
         some.ranges[OWNED_MAX - 1].high =
             some.ranges[OWNED_MAX - 1].low + sizeof(uint64_t);
-    __real_live_enter(pool, lane, generation, slots, &some);
+    __real_live_own(lane, generation, slots, &some);
     if (is(SLOTS_LEFT_OUT))
         lane->slots_around = (struct interval){0};
 }
