@@ -20,6 +20,7 @@ set(pmfs_wrapped
     minl2r_tx_write_fresh
     orphan_recover
     pthread_rwlock_rdlock pthread_rwlock_wrlock
+    spin_wait
     table_attach table_next_unfinished
     trie_clear trie_join trie_plant
     view_mark_allocated)

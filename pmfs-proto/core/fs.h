@@ -5,13 +5,13 @@
  * Locks, in the order in which they are taken:
  *
  *   1. rename_lock        renames that move between directories, one at a time
- *   2. inode.lock         directories before what is in them, an ancestor first; of
+ *   2. inode_lock()       directories before what is in them, an ancestor first; of
  *                         two that are neither's ancestor the lower number first; what
  *                         is no directory last, by number. Two unrelated directories
  *                         are locked at once only under rename_lock or the lock of
  *                         their common parent.
  *   3. table.grow_lock    the shape of the inode table
- *   4. shard.lock         a part of the inode cache
+ *   4. shard.lock         a part of the inode cache, and who has its inodes' locks
  *   5. table.free_lock    which inode numbers are free
  *
  * Locks 1 to 3 are held from the first read until the transaction has committed:

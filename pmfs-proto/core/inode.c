@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libminl2r/spin.h"
 #include "pmfs-proto/core/xattr.h"
 
 #define SHARD_COUNT 64u
@@ -19,10 +20,14 @@
 /* How many inodes an addition looks at to find one to drop. */
 #define SWEEP_STEPS 4
 
-/* A shard holds every 64th number. The ring goes through all its inodes, for the sweep.
+/*
+ * A shard holds every 64th number. The ring goes through all its inodes, for the sweep.
+ * Its lock is held for a few instructions, and belongs to the thread that takes it first
+ * (spin.h): a call of the only thread has no locked instruction, which would wait for the
+ * last commit's fence.
  */
 struct shard {
-    pthread_mutex_t lock;
+    struct spin lock;
     struct inode **buckets;
     uint32_t bucket_count; /* power of two, at least `count` */
     uint32_t count;
@@ -46,35 +51,15 @@ static struct inode **bucket_of(const struct shard *shard, uint64_t ino)
 
 /* ---- One inode in DRAM --------------------------------------------------------- */
 
-static void inode_init(struct inode *inode)
-{
-    pthread_rwlockattr_t attributes;
-
-    pthread_rwlockattr_init(&attributes);
-    /* Many readers must not keep a writer out for ever. */
-    pthread_rwlockattr_setkind_np(&attributes,
-                                  PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-    pthread_rwlock_init(&inode->lock, &attributes);
-    pthread_rwlockattr_destroy(&attributes);
-}
-
-static void inode_destroy(struct inode *inode)
-{
-    if (!inode)
-        return;
-    pthread_rwlock_destroy(&inode->lock);
-    free(inode);
-}
-
 /* A new inode, pinned once. */
-static struct inode *inode_create(uint64_t ino)
+static struct inode *inode_create(struct shard *shard, uint64_t ino)
 {
     struct inode *inode = calloc(1, sizeof(*inode));
 
     if (!inode)
         return NULL;
-    inode_init(inode);
     inode->place.ino = ino;
+    inode->shard = shard;
     inode->pins = 1;
     return inode;
 }
@@ -173,10 +158,10 @@ static void shard_sweep(struct inode_cache *cache, struct shard *shard)
             continue;
         }
         /* Nobody has it pinned, so nobody can have it locked. */
-        if (__atomic_load_n(&inode->pins, __ATOMIC_ACQUIRE) || inode_in_use(inode))
+        if (inode->pins > 0 || inode_in_use(inode))
             continue;
         shard_remove(shard, inode);
-        inode_destroy(inode);
+        free(inode);
     }
 }
 
@@ -184,8 +169,13 @@ static void shard_sweep(struct inode_cache *cache, struct shard *shard)
 
 void inode_unpin(struct inode *inode)
 {
-    if (__atomic_sub_fetch(&inode->pins, 1, __ATOMIC_ACQ_REL) == PIN_GONE)
-        inode_destroy(inode);
+    struct shard *shard = inode->shard;
+
+    spin_lock(&shard->lock);
+    bool is_last = --inode->pins == PIN_GONE;
+    spin_unlock(&shard->lock);
+    if (is_last)
+        free(inode);
 }
 
 /* A new inode in the cache, locked for writing. With the shard's lock. */
@@ -193,13 +183,10 @@ static int add_locked(struct pmfs *fs, struct shard *shard, uint64_t ino,
                       struct inode **inode)
 {
     shard_sweep(fs->cache, shard);
-    *inode = inode_create(ino);
+    *inode = inode_create(shard, ino);
     if (!*inode)
         return -ENOMEM;
-    /* Nobody else can have it yet, so this is no matter of order. */
-    int locked = pthread_rwlock_trywrlock(&(*inode)->lock);
-    assert(locked == 0);
-    (void)locked;
+    (*inode)->has_writer = true; /* nobody else can have it yet */
     shard_add(shard, *inode);
     return 0;
 }
@@ -213,16 +200,16 @@ static int find_or_add(struct pmfs *fs, uint64_t ino, struct inode **inode, bool
     struct shard *shard = shard_of(fs, ino);
     int rc = 0;
 
-    pthread_mutex_lock(&shard->lock);
+    spin_lock(&shard->lock);
     *inode = shard_find(shard, ino);
     *added = !*inode;
     if (*inode) {
-        __atomic_add_fetch(&(*inode)->pins, 1, __ATOMIC_RELAXED);
+        (*inode)->pins++;
         (*inode)->used_lately = true;
     } else {
         rc = table_is_used(fs, ino) ? add_locked(fs, shard, ino, inode) : -ESTALE;
     }
-    pthread_mutex_unlock(&shard->lock);
+    spin_unlock(&shard->lock);
     return rc;
 }
 
@@ -297,26 +284,59 @@ void inode_unused(struct pmfs *fs, const struct inode *inode)
 {
     struct shard *shard = shard_of(fs, inode->place.ino);
 
-    pthread_mutex_lock(&shard->lock);
+    spin_lock(&shard->lock);
     shard_sweep(fs->cache, shard);
-    pthread_mutex_unlock(&shard->lock);
+    spin_unlock(&shard->lock);
+}
+
+/* With the shard's lock. Many readers must not keep a writer out for ever. */
+static bool try_lock(struct inode *inode, enum lock_mode mode)
+{
+    uint32_t others = mode == LOCK_SHARED ? inode->writers_waiting : inode->readers;
+
+    if (inode->has_writer || others > 0)
+        return false;
+    if (mode == LOCK_SHARED)
+        inode->readers++;
+    else
+        inode->has_writer = true;
+    return true;
+}
+
+/* The same, without the shard's lock while it waits. */
+static void wait_for_lock(struct inode *inode, enum lock_mode mode)
+{
+    bool is_writer = mode == LOCK_EXCLUSIVE;
+
+    inode->writers_waiting += is_writer;
+    for (uint32_t round = 0; !try_lock(inode, mode); round++) {
+        spin_unlock(&inode->shard->lock);
+        spin_wait(round);
+        spin_lock(&inode->shard->lock);
+    }
+    inode->writers_waiting -= is_writer;
 }
 
 int inode_lock(struct inode *inode, enum lock_mode mode)
 {
-    if (mode == LOCK_SHARED)
-        pthread_rwlock_rdlock(&inode->lock);
-    else
-        pthread_rwlock_wrlock(&inode->lock);
+    spin_lock(&inode->shard->lock);
+    if (!try_lock(inode, mode))
+        wait_for_lock(inode, mode);
+    spin_unlock(&inode->shard->lock);
     if (!inode->gone)
         return 0;
-    pthread_rwlock_unlock(&inode->lock);
+    inode_unlock(inode);
     return -ESTALE;
 }
 
 void inode_unlock(struct inode *inode)
 {
-    pthread_rwlock_unlock(&inode->lock);
+    spin_lock(&inode->shard->lock);
+    if (inode->has_writer)
+        inode->has_writer = false;
+    else
+        inode->readers--;
+    spin_unlock(&inode->shard->lock);
 }
 
 int inode_get(struct pmfs *fs, uint64_t ino, enum lock_mode mode, struct inode **inode)
@@ -342,10 +362,10 @@ int inode_new(struct pmfs *fs, const struct inode_place *place, uint32_t type,
 {
     struct shard *shard = shard_of(fs, place->ino);
 
-    pthread_mutex_lock(&shard->lock);
+    spin_lock(&shard->lock);
     assert(!shard_find(shard, place->ino)); /* what is not used is not cached */
     int rc = add_locked(fs, shard, place->ino, inode);
-    pthread_mutex_unlock(&shard->lock);
+    spin_unlock(&shard->lock);
     if (rc < 0)
         return rc;
     (*inode)->place.state = place->state;
@@ -365,10 +385,10 @@ void inode_forget(struct pmfs *fs, struct inode *inode)
     struct shard *shard = shard_of(fs, inode->place.ino);
 
     inode->gone = true;
-    pthread_mutex_lock(&shard->lock);
+    spin_lock(&shard->lock);
     shard_remove(shard, inode);
-    pthread_mutex_unlock(&shard->lock);
-    __atomic_or_fetch(&inode->pins, PIN_GONE, __ATOMIC_ACQ_REL);
+    inode->pins |= PIN_GONE;
+    spin_unlock(&shard->lock);
 }
 
 /* ---- Life ---------------------------------------------------------------------- */
@@ -386,8 +406,6 @@ int cache_attach(struct pmfs *fs, uint64_t unused_limit)
         unused_limit = UINT32_MAX;
     cache->shard_limit = (uint32_t)(unused_limit / SHARD_COUNT) + 1;
     fs->cache = cache;
-    for (uint32_t i = 0; i < SHARD_COUNT; i++)
-        fs_short_lock_init(&cache->shards[i].lock);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         struct shard *shard = &cache->shards[i];
 
@@ -410,10 +428,9 @@ void cache_detach(struct pmfs *fs)
             struct inode *inode = shard->hand;
 
             shard_remove(shard, inode);
-            inode_destroy(inode);
+            free(inode);
         }
         free(shard->buckets);
-        pthread_mutex_destroy(&shard->lock);
     }
     free(fs->cache);
     fs->cache = NULL;
@@ -424,9 +441,9 @@ uint64_t cache_inodes(struct pmfs *fs)
     uint64_t count = 0;
 
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
-        pthread_mutex_lock(&fs->cache->shards[i].lock);
+        spin_lock(&fs->cache->shards[i].lock);
         count += fs->cache->shards[i].count;
-        pthread_mutex_unlock(&fs->cache->shards[i].lock);
+        spin_unlock(&fs->cache->shards[i].lock);
     }
     return count;
 }
@@ -567,9 +584,9 @@ bool inode_peek(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr)
 
     if (table_locate(fs, ino, &place) < 0)
         return false;
-    pthread_mutex_lock(&shard->lock);
+    spin_lock(&shard->lock);
     bool done = read_uncached(fs, &place, attr);
-    pthread_mutex_unlock(&shard->lock);
+    spin_unlock(&shard->lock);
     return done;
 }
 

@@ -20,19 +20,20 @@ struct inode {
     bool ready;               /* atomic: it was read in, or made */
 
     /* Of the lock; so is the inode on media. */
-    pthread_rwlock_t lock;
     enum pm_state state; /* as on media */
     bool gone;           /* freed, or could not be read */
     bool cut_pending;    /* blocks lie past the end, of a truncation that is not over */
 
     /* Atomic. */
     bool is_orphan; /* state is PM_STATE_ORPHAN */
-    uint32_t pins;  /* see PIN_GONE */
     uint64_t opens;
     uint64_t lookups;
 
-    /* Of the cache's shard. */
+    struct shard *shard; /* never changes; of its lock: */
+    uint32_t pins;       /* see PIN_GONE */
     bool used_lately;
+    bool has_writer; /* of this inode's own lock */
+    uint32_t readers, writers_waiting;
     struct inode *hash_next;
     struct inode *ring_next, *ring_prev;
 };
