@@ -29,6 +29,16 @@ static const struct pm_library_file *media_of(const struct file *file)
     return file->scheme;
 }
 
+/* The twin in DRAM, as other schemes have one. */
+static void read_media(struct file *file)
+{
+    const struct pm_library_file *pm = media_of(file);
+
+    file->root = pm->root;
+    file->height = (uint32_t)pm->height;
+    file->size = pm->size;
+}
+
 static struct minl2r_pool *pool_of(const struct file *file)
 {
     return file->volume->pool;
@@ -54,20 +64,17 @@ struct path {
     uint64_t *added[TREE_HEIGHT_MAX + 1]; /* the same, if `tx` has added it */
 };
 
-static struct path path_of(const struct file *file, struct minl2r_tx *tx)
+/* Of the nodes, only those that were reached have a value. */
+static void path_init(struct path *path, const struct file *file, struct minl2r_tx *tx)
 {
-    const struct pm_library_file *pm = media_of(file);
-    struct path path = {
-        .file = file,
-        .tx = tx,
-        .slot_shift = (uint32_t)__builtin_ctz(block_size_of(file) / 8),
-        .root = pm->root,
-        .height = (uint32_t)pm->height,
-        .low = (uint32_t)pm->height,
-    };
-
-    path.node[path.height] = minl2r_at(pool_of(file), path.root);
-    return path;
+    path->file = file;
+    path->tx = tx;
+    path->slot_shift = (uint32_t)__builtin_ctz(block_size_of(file) / 8);
+    path->root = file->root;
+    path->height = path->low = file->height;
+    path->index = 0;
+    path->node[path->height] = minl2r_at(pool_of(file), path->root);
+    path->added[path->height] = NULL;
 }
 
 static uint64_t node_number(const struct path *path, uint64_t index, uint32_t level)
@@ -196,11 +203,12 @@ static struct piece piece_at(const struct file *file, uint64_t offset,
 /* The room past the end in the last block, which needs no log; NULL: there is none. */
 static const uint8_t *find_tail(const struct file *file)
 {
-    struct path path = path_of(file, NULL);
-    uint64_t size = media_of(file)->size;
+    struct path path;
+    uint64_t size = file->size;
     uint32_t at = (uint32_t)(size & (block_size_of(file) - 1));
     const uint64_t *slot = NULL;
 
+    path_init(&path, file, NULL);
     if (at == 0 || find_slot(&path, size / block_size_of(file), &slot) != 0 || !*slot)
         return NULL;
     return (const uint8_t *)minl2r_at(pool_of(file), *slot) + at;
@@ -210,7 +218,7 @@ static const uint8_t *find_tail(const struct file *file)
 static int write_tail(const struct file *file, struct minl2r_tx *tx, uint64_t offset,
                       const struct piece *piece, uint64_t *written)
 {
-    uint64_t end = media_of(file)->size;
+    uint64_t end = file->size;
     const uint8_t *tail = offset >= end ? find_tail(file) : NULL;
     int rc = 0;
 
@@ -267,21 +275,20 @@ static int write_blocks(struct path *path, uint64_t offset, const uint8_t *src,
     return rc;
 }
 
-static int queue_write(const struct file *file, struct minl2r_tx *tx, uint64_t offset,
-                       const uint8_t *src, uint64_t size)
+static int queue_write(struct path *path, uint64_t offset, const uint8_t *src,
+                       uint64_t size)
 {
-    const struct pm_library_file *pm = media_of(file);
+    const struct file *file = path->file;
     struct piece first = piece_at(file, offset, src, size);
-    struct path path = path_of(file, tx);
     uint64_t end = offset + size, written;
-    int rc = write_tail(file, tx, offset, &first, &written);
+    int rc = write_tail(file, path->tx, offset, &first, &written);
 
     if (rc == 0 && written < size)
-        rc = grow_height(&path, (end - 1) / block_size_of(file));
+        rc = grow_height(path, (end - 1) / block_size_of(file));
     if (rc == 0)
-        rc = write_blocks(&path, offset + written, src + written, size - written);
-    if (rc == 0 && end > pm->size)
-        rc = minl2r_tx_write(tx, &pm->size, &end, sizeof(end));
+        rc = write_blocks(path, offset + written, src + written, size - written);
+    if (rc == 0 && end > file->size)
+        rc = minl2r_tx_write(path->tx, &media_of(file)->size, &end, sizeof(end));
     return rc;
 }
 
@@ -298,12 +305,23 @@ static int library_write(struct file *file, uint64_t offset, const void *src,
                          uint64_t size)
 {
     struct minl2r_tx *tx;
+    struct path path;
 
     if (size == 0)
         return 0;
     int rc = minl2r_tx_begin(pool_of(file), &tx);
 
-    return rc < 0 ? rc : end_tx(tx, queue_write(file, tx, offset, src, size));
+    if (rc < 0)
+        return rc;
+    path_init(&path, file, tx);
+    rc = end_tx(tx, queue_write(&path, offset, src, size));
+    if (rc < 0)
+        return rc;
+    file->root = path.root;
+    file->height = path.height;
+    if (offset + size > file->size)
+        file->size = offset + size;
+    return 0;
 }
 
 /* ---- Reading --------------------------------------------------------------------- */
@@ -328,12 +346,12 @@ static int read_piece(struct path *path, const struct piece *piece, uint8_t *dst
 static int library_read(struct file *file, uint64_t offset, void *dst, uint64_t size,
                         uint64_t *done)
 {
-    uint64_t end = media_of(file)->size;
-    uint64_t left = offset < end ? end - offset : 0;
-    struct path path = path_of(file, NULL);
+    uint64_t left = offset < file->size ? file->size - offset : 0;
+    struct path path;
     uint8_t *to = dst;
     int rc = 0;
 
+    path_init(&path, file, NULL);
     *done = size < left ? size : left;
     for (uint64_t at = 0; rc == 0 && at < *done;) {
         struct piece piece = piece_at(file, offset + at, NULL, *done - at);
@@ -346,7 +364,7 @@ static int library_read(struct file *file, uint64_t offset, void *dst, uint64_t 
 
 static uint64_t library_size(const struct file *file)
 {
-    return media_of(file)->size;
+    return file->size;
 }
 
 /* ---- Clearing, checking ---------------------------------------------------------- */
@@ -357,9 +375,11 @@ typedef int visit_fn(const struct file *file, const uint64_t *node, void *arg);
 static int visit_nodes(const struct file *file, uint32_t level, visit_fn *visit,
                        void *arg)
 {
-    struct path path = path_of(file, NULL);
-    uint64_t count = (uint64_t)1 << (path.slot_shift * (path.height - level));
+    struct path path;
     int rc = 0;
+
+    path_init(&path, file, NULL);
+    uint64_t count = (uint64_t)1 << (path.slot_shift * (path.height - level));
 
     for (uint64_t i = 0; rc == 0 && i < count; i++) {
         rc = find_node(&path, i << (path.slot_shift * level), level);
@@ -394,9 +414,12 @@ static int library_clear(struct file *file)
     const struct pm_library_file *pm = media_of(file);
     int rc = minl2r_store64(pool_of(file), &pm->size, 0);
 
-    for (uint32_t level = 1; rc == 0 && level <= pm->height; level++)
+    for (uint32_t level = 1; rc == 0 && level <= file->height; level++)
         rc = visit_nodes(file, level, empty_node, NULL);
-    return rc < 0 ? rc : minl2r_store64(pool_of(file), &pm->height, 1);
+    if (rc == 0)
+        rc = minl2r_store64(pool_of(file), &pm->height, 1);
+    read_media(file);
+    return rc;
 }
 
 static int count_slots(const struct file *file, const uint64_t *node, void *arg)
@@ -422,7 +445,7 @@ static int library_check(struct volume *volume)
         const struct file *file = volume->files[i];
 
         named++;
-        for (uint32_t level = 1; rc == 0 && level <= media_of(file)->height; level++)
+        for (uint32_t level = 1; rc == 0 && level <= file->height; level++)
             rc = visit_nodes(file, level, count_slots, &named);
     }
     return rc == 0 && named != info.blocks - info.blocks_free ? -EUCLEAN : rc;
@@ -454,6 +477,7 @@ static int make_files(struct volume *volume)
         if (!file)
             return -ENOMEM;
         *file = (struct file){.volume = volume, .scheme = (void *)(uintptr_t)&pm[i]};
+        read_media(file);
         volume->files[i] = file;
     }
     return 0;
