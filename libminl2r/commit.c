@@ -470,11 +470,18 @@ static void store_fresh_block(struct minl2r_tx *tx, const struct block_write *wr
     fill_kept(&stream, old, tx->pool->geo.block_size);
 }
 
+/* Part of a line stays in the cache: what comes next may well go on there. */
+static bool streams_fresh(const struct fresh_write *fresh)
+{
+    return fresh->size >= COMMIT_STREAM_SIZE_MIN ||
+           ((fresh->offset | fresh->size) & (PM_LINE - 1)) == 0;
+}
+
 static void store_fresh_bytes(struct minl2r_tx *tx, const struct fresh_write *fresh)
 {
     const void *dst = pool_at(tx->pool, fresh->offset);
 
-    if (fresh->size >= COMMIT_STREAM_SIZE_MIN) {
+    if (streams_fresh(fresh)) {
         pm_store_nt(&tx->phase, dst, fresh->bytes, fresh->size);
         return;
     }

@@ -138,6 +138,8 @@ static const struct library_mutant mutants[] = {
     {{"no-fence-before-size", "N6",
       "no fence between fresh bytes and their size", OLD_OR_NEW},
      DOOR, RUN, {"small-log.fresh_in_other_line"}, {DOOR_LOSE_FENCE, 0}},
+    {{"fresh-line-cached", "F1", "a line of fresh bytes stays in the cache", OLD_OR_NEW},
+     DOOR, RUN, {"small-log.fresh_line_streamed"}, {DOOR_LOSE_STREAM, 0}},
     {{"fence-of-other-thread", "N7", "another thread fences the log", OLD_OR_NEW},
      DOOR, RUN, {"small-log.write_ranges"}, {DOOR_OTHER_FENCE, 0}},
     {{"return-fenced-by-other", "N7",

@@ -716,6 +716,8 @@ const struct operation library_operations[] = {
              {WRITE, AT(words[17]), 8, 0})},
     {"fresh_streamed", 0,
      CHANGES({FRESH, AT(area[1030]), 300, 0}, {WRITE, AT(words[17]), 8, 0})},
+    {"fresh_line_streamed", 0,
+     CHANGES({FRESH, AT(area[512]), 64, 0}, {WRITE, AT(words[17]), 8, 0})},
     {"fresh_and_ranges", 0,
      CHANGES({FRESH, AT(area[50]), 30, 0}, {WRITE, AT(words[17]), 8, 0},
              {WRITE, AT(bytes[100]), 10, 0})},
