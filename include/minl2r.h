@@ -106,8 +106,9 @@ const char *minl2r_medium_name(enum minl2r_medium medium);
 /*
  * What is faster on this medium and machine: minl2r_pool_create() tries both, with 1/16,
  * 2/16, ... of a block changed, and keeps the size from which on pointer logging takes
- * less time. It then takes about 50 ms longer. Half, without trying, where fences are
- * msyncs (MINL2R_FILE) and in pools below 2 MiB. minl2r_pool_info() shows what came out.
+ * less time. It then takes a fraction of a second longer. Half, without trying, where
+ * fences are msyncs (MINL2R_FILE) and in pools below 2 MiB. minl2r_pool_info() shows
+ * what came out.
  */
 #define MINL2R_POINTER_AUTO 0xfffffffeu
 

@@ -24,7 +24,7 @@ struct calibrate_point {
 
 /*
  * Measures 1/16, 2/16, ... of a block, in a pool that holds nothing else and is of no
- * use afterwards. Takes about 50 ms at most; more only if trying everything once does.
+ * use afterwards. Tries each once, and again as long as it has not taken 40 ms.
  */
 int calibrate_measure(struct minl2r_pool *pool, struct calibrate_point *points);
 

@@ -207,7 +207,14 @@ def add_schemes(document, rows):
                   "Details and sources are in [BENCHMARKS.md](../BENCHMARKS.md#schemes)."),
         Table(["scheme", "a write", "promise", "fences, 64 B", "fences, 4 KiB"],
               [[f"`{scheme}`", *KINDS[scheme], fences(scheme, 64), fences(scheme, BLOCK)]
-               for scheme in SCHEMES if where(rows, scheme=scheme)], "lllrr"))
+               for scheme in SCHEMES if where(rows, scheme=scheme)], "lllrr"),
+        Paragraph("Equal promises are not equal work. **Which blocks are in use** minl2r keeps on "
+                  "the medium, in bitmaps that every swap of a block changes and flushes. All others "
+                  "keep it in DRAM, and walk the whole tree to find it again when a file is opened. "
+                  "**What is stored at home** minl2r waits for before it returns. `sjfs-eager` waits "
+                  "for its log only: the fence of the next write waits for the rest, and after a crash it "
+                  "is stored again from the log. `sjfs-lazy` and `journal` put it off until their log is "
+                  "full, so that many writes to one block share it."))
 
 
 # ---- Schemes -----------------------------------------------------------------------
@@ -333,7 +340,8 @@ def add_ratios(document, rows, delays):
     document.add(
         Heading("Bars", 3),
         Paragraph("Throughput that minl2r was to reach, and the size at which it is furthest "
-                  "from it."),
+                  "from it. What the others leave for later is under "
+                  "[What is compared](#what-is-compared)."),
         bar_table(list(bars_of(rows, delays))),
         Paragraph(joined(BEHIND)))
 
