@@ -259,9 +259,8 @@ media](#the-model-of-slower-media) measured on each medium, DRAM included; a fen
 streamed lines, and takes longer for flushed ones. Undo reads the bytes that it is about to change, from
 the medium if they are in no cache, before it may log them; shadow paging reads what it copies while
 it streams; redo (sjfs, journal) never looks at them, and leaves the waiting for what it stores at home to a
-later fence. Two fences rather than three are paid for with a
-second copy of a small change in the log: cheap where waiting is dearer than lines, as on DRAM, but not
-on the model of Optane. Allocations are on PM and change with each swapped block, so that a pool opens
+later fence. Two fences rather than three are paid for with a hash of the new bytes, which is
+instructions. Allocations are on PM and change with each swapped block, so that a pool opens
 without a walk; the other schemes keep them in DRAM and walk the tree after a crash. What is left is
 instructions: a library takes any ranges of any program and any thread in one transaction, checks
 them, gathers them and sums them up, where a scheme here is a loop with one caller. It weighs most where the
@@ -555,7 +554,7 @@ def paper_reasons(stored, rows):
         "allocations in DRAM.",
         "Shortcut-JFS": "Rebuilt from abstracts: details that made the authors' version slower "
         "may be missing. It logs differences, and blocks that become the file's by a pointer, so that it "
-        "writes no more than minl2r, and less where minl2r saves a fence with a second copy: bytes "
+        "writes about as much as minl2r: bytes "
         f"per write of 64 B, of minl2r and of `sjfs-eager`: {beside(rows, 'sjfs-eager', 64, 'pm_bytes')}; "
         f"of 1 KiB: {beside(rows, 'sjfs-eager', 1024, 'pm_bytes')}; of 4 KiB: "
         f"{beside(rows, 'sjfs-eager', BLOCK, 'pm_bytes')}. It does not wait for what it stores at "
