@@ -188,7 +188,8 @@ typedef void minl2r_check_fn(void *arg, const char *what);
 /*
  * Verifies a pool file that nobody has open, without writing to it: superblock,
  * geometry, lanes, logs, bitmaps, root. Calls `found` for each problem. Unfinished
- * transactions, which the next open undoes, are not problems.
+ * transactions, which the next open undoes, are not problems. Nor is a lane whose
+ * settled generation lies far back: damage cannot be told from what commits leave.
  *
  * Returns: 0 if consistent, -EUCLEAN if not, else why it could not be checked.
  */

@@ -28,6 +28,7 @@ enum {
     LONG,
     THOROUGH,
     REPLAY,
+    BUG,
     JSON,
     HTML,
     VERSION
@@ -37,6 +38,7 @@ struct options {
     struct sweep sweep;
     const char *operations[OPERATIONS_NAMED_MAX];
     const char *replay;
+    const char *bug;
     uint32_t given; /* options, as bits */
     bool help, version;
 };
@@ -53,6 +55,7 @@ static const struct option names[] = {
     {"long", no_argument, NULL, LONG},
     {"thorough", required_argument, NULL, THOROUGH},
     {"replay", required_argument, NULL, REPLAY},
+    {"bug", required_argument, NULL, BUG},
     {"json", required_argument, NULL, JSON},
     {"html", required_argument, NULL, HTML},
     {"help", no_argument, NULL, 'h'},
@@ -92,6 +95,7 @@ static void print_help(void)
          "  --seconds N       stop after so long; 0: do not (0)\n"
          "  --seed N          of random choices (1)\n"
          "  --replay ID       one state: that of a report\n"
+         "  --bug NAME        the same with a bug of the self-test\n"
          "  --json FILE       write the report for scripts\n"
          "  --html FILE       write the report as a page\n"
          "  -h, --help        this\n"
@@ -158,6 +162,9 @@ static bool parse_option(struct options *options, int option, const char *text)
         return options_parse_count(text, COUNT_MAX, &options->sweep.jobs);
     case REPLAY:
         options->replay = text;
+        return true;
+    case BUG:
+        options->bug = text;
         return true;
     case JSON:
         options->sweep.json = text;
@@ -248,7 +255,7 @@ static int run(struct options *options, const char *name)
     options->sweep.suite.name = options->sweep.workload->name;
     options->sweep.suite.command = command;
     if (options->replay)
-        return (int)sweep_replay(&options->sweep, options->replay);
+        return (int)sweep_replay(&options->sweep, options->replay, options->bug);
     return (int)sweep_explore(&options->sweep);
 }
 
@@ -295,6 +302,10 @@ static bool check_options(const struct options *options, const char *command)
                     names[i].name);
             return false;
         }
+    if (options->bug && !options->replay) {
+        fputs("crashtest: --bug goes with --replay\n", stderr);
+        return false;
+    }
     return options_can_write("crashtest", options->sweep.json, options->sweep.html);
 }
 

@@ -161,7 +161,8 @@ static bool begin_store(struct pm_phase *phase, const void *dst, const void *src
     }
     if (door.fault.kind == DOOR_LOSE_SAME)
         lose_lines(dst, memcmp(dst, src, size) == 0 ? size : 0);
-    if (has_fault(DOOR_LOSE_STORE, nth))
+    if (has_fault(DOOR_LOSE_STORE, nth) ||
+        (door.fault.kind == DOOR_SKIP_SAME && memcmp(dst, src, size) == 0))
         return true;
     if (!(has_fault(DOOR_LATE_STORE, nth) || has_fault(DOOR_SWAP_STORES, nth)) ||
         size > HELD_BACK_MAX)

@@ -36,6 +36,7 @@ enum door_fault_kind {
     DOOR_LATE_STORE,  /* store `nth` comes after its flush */
     DOOR_SWAP_STORES, /* store `nth` comes after the next one */
     DOOR_LOSE_SAME,   /* what was there already is not flushed */
+    DOOR_SKIP_SAME,   /* it is flushed, but not stored once more */
     DOOR_LOSE_SITE,   /* `nth` is the key of a site: nothing that it calls is done */
 };
 struct door_fault {

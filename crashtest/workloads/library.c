@@ -29,6 +29,7 @@ static struct {
     struct subject subject;
     struct library_judge judge;
     bool is_ready;
+    bool has_bug; /* in what is replayed */
 } bench;
 
 static bool set_watch(void *arg, watch_fn *watch, void *watch_arg)
@@ -438,6 +439,13 @@ static void list(FILE *out)
 
 /* ---- Replaying, and bugs --------------------------------------------------------- */
 
+/* In every step. */
+static void put_bug(struct script *script)
+{
+    script->first_step = 0;
+    script->fault = library_mutant_fault();
+}
+
 /* What may be seen of a run that fails is known of one that does not. */
 static const char *record_as_named(const struct script *script, const char *name)
 {
@@ -457,6 +465,8 @@ static enum suite_result replay(const char *id, struct suite *suite, char *error
 
     if (!script_parse(&script, id) || !script_print(&script, name, sizeof(name)))
         return cannot_run(error, id, "this is no id of this workload");
+    if (bench.has_bug)
+        put_bug(&script);
     const char *why = record_as_named(&script, name);
 
     if (why)
@@ -485,8 +495,7 @@ static enum suite_result kill_chosen(size_t index, struct suite *suite, char *er
 
         if (!script_parse(&script, *scripts))
             return cannot_run(error, *scripts, "there is no such script");
-        script.first_step = 0;
-        script.fault = library_mutant_fault();
+        put_bug(&script);
         result = test_script(&script, suite, error);
     }
     return result;
@@ -782,6 +791,16 @@ static const struct mutant *find_mutant(size_t index)
     return &calls[number];
 }
 
+static bool mutate(size_t index)
+{
+    bool is_one = index < count_chosen();
+
+    if (is_one)
+        library_mutate(index);
+    bench.has_bug = is_one;
+    return is_one;
+}
+
 static enum suite_result kill(size_t index, struct suite *suite, char *error)
 {
     size_t chosen = count_chosen();
@@ -805,5 +824,6 @@ const struct workload library_workload = {
     .test = test_job,
     .replay = replay,
     .mutant = find_mutant,
+    .mutate = mutate,
     .kill = kill,
 };

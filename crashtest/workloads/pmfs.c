@@ -302,6 +302,11 @@ static const struct mutant *find_mutant(size_t index)
     return index == 0 || pmfs_mutant(index - 1) ? &calls : NULL;
 }
 
+static bool mutate(size_t index)
+{
+    return pmfs_mutant(index) && pmfs_mutate(index);
+}
+
 static enum suite_result kill_mutant(size_t index, struct suite *suite, char *error)
 {
     struct pmfs_script script;
@@ -323,5 +328,6 @@ const struct workload pmfs_workload = {
     .test = test,
     .replay = pmfs_replay,
     .mutant = find_mutant,
+    .mutate = mutate,
     .kill = kill_mutant,
 };

@@ -242,9 +242,23 @@ enum suite_result sweep_explore(const struct sweep *sweep)
     return result;
 }
 
-enum suite_result sweep_replay(const struct sweep *sweep, const char *id)
+static bool make_bug(const struct workload *workload, const char *name)
+{
+    const struct mutant *mutant;
+
+    for (size_t i = 0; (mutant = workload->mutant(i)); i++)
+        if (strcmp(mutant->name, name) == 0)
+            return workload->mutate(i);
+    return false;
+}
+
+enum suite_result sweep_replay(const struct sweep *sweep, const char *id,
+                               const char *bug)
 {
     char error[WORKLOAD_ERROR_SIZE] = "";
+
+    if (bug && !make_bug(sweep->workload, bug))
+        return cannot(bug, "there is no such bug to replay");
     struct suite *suite = suite_create(&sweep->suite);
 
     if (!suite)

@@ -19,8 +19,9 @@ struct sweep {
 /* Explores and prints the report. */
 enum suite_result sweep_explore(const struct sweep *sweep);
 
-/* The same of one state. */
-enum suite_result sweep_replay(const struct sweep *sweep, const char *id);
+/* The same of one state, with the bug of that name; NULL: none. */
+enum suite_result sweep_replay(const struct sweep *sweep, const char *id,
+                               const char *bug);
 
 /*
  * Tries every bug of `workloads`, which ends with NULL, and prints those that are not

@@ -58,6 +58,9 @@ struct workload {
     /* The bug of that number; NULL: there are no more. */
     const struct mutant *(*mutant)(size_t index);
 
+    /* From now on there is that bug. False: it is no single one. */
+    bool (*mutate)(size_t index);
+
     /* Tests the programs that have to find that bug, until one does, in a process of
      * its own. A run that fails has found it, too: "run". */
     enum suite_result (*kill)(size_t index, struct suite *suite, char *error);

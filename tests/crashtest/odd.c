@@ -18,6 +18,7 @@ struct odd {
     _Alignas(64) uint64_t data;
     char text[56];
     _Alignas(64) uint64_t count;
+    char counted[56];
 };
 
 static int is(const char *way)
@@ -100,6 +101,15 @@ static void set_data(struct odd *odd, uint64_t value)
         persist(&odd->data);
 }
 
+/* The text is not flushed before it is counted. */
+static void set_text(struct odd *odd, uint64_t value)
+{
+    odd->text[0] = (char)('0' + value);
+    odd->counted[0] = (char)('0' + value);
+    persist(odd->text);
+    persist(odd->counted);
+}
+
 static int run(const struct crashtest_pm *pm, void *arg)
 {
     struct odd *odd = pm->base;
@@ -110,6 +120,8 @@ static int run(const struct crashtest_pm *pm, void *arg)
         set_data(odd, value);
         odd->count = value;
         persist(&odd->count);
+        if (is("text"))
+            set_text(odd, value);
         crashtest_end();
         if (is("_exit") && value == 2)
             _exit(5);
@@ -148,6 +160,9 @@ static int check(const struct crashtest_pm *pm, const struct crashtest_crash *cr
         return crashtest_fail("data is %llu, and %llu counted",
                               (unsigned long long)odd->data,
                               (unsigned long long)odd->count);
+    if (atoi(odd->text) < atoi(odd->counted)) /* libc's loads are not seen */
+        return crashtest_fail("the text is %s, and %s counted", odd->text,
+                              odd->counted);
     return 0;
 }
 
