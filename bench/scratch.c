@@ -55,6 +55,7 @@ int scratch_init(const char *parent)
     on_signal(SIGINT);
     on_signal(SIGTERM);
     on_signal(SIGHUP);
+    on_signal(SIGPIPE);
     if (!mkdtemp(directory)) {
         int rc = -errno;
 

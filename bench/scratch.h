@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scratch.h - files that are gone when the program is: at exit, and on SIGINT, SIGTERM
- * or SIGHUP. They lie in one directory of their own.
+ * scratch.h - files that are gone when the program is: at exit, and on SIGINT, SIGTERM,
+ * SIGHUP or SIGPIPE. They lie in one directory of their own.
  */
 #ifndef BENCH_SCRATCH_H
 #define BENCH_SCRATCH_H
