@@ -19,7 +19,7 @@ static const struct pmfs_cred owner = {.uid = 7, .gid = 8};
 
 /* ---- What has to be there -------------------------------------------------------- */
 
-static int need_directory(struct scene *scene, const char *path)
+static int need_last_directory(struct scene *scene, const char *path)
 {
     struct pmfs_attr attr;
     int rc = scene_find(scene, path, &attr);
@@ -40,11 +40,18 @@ static int need_parents(struct scene *scene, const char *path)
     for (size_t i = 0; path[i] != 0 && rc == 0; i++) {
         if (path[i] == '/') {
             above[i] = 0;
-            rc = need_directory(scene, above);
+            rc = need_last_directory(scene, above);
         }
         above[i] = path[i];
     }
     return rc;
+}
+
+static int need_directory(struct scene *scene, const char *path)
+{
+    int rc = need_parents(scene, path);
+
+    return rc < 0 ? rc : need_last_directory(scene, path);
 }
 
 static int need_absent(struct scene *scene, const char *path)
@@ -78,10 +85,8 @@ static int need_file(struct scene *scene, const char *path)
 static int need_empty(struct scene *scene, const char *path)
 {
     struct pmfs_attr attr;
-    int rc = need_parents(scene, path);
+    int rc = need_directory(scene, path);
 
-    if (rc == 0)
-        rc = need_directory(scene, path);
     if (rc == 0)
         rc = scene_find(scene, path, &attr);
     return rc != 0 ? rc : scene_empty(scene, attr.ino);
@@ -133,10 +138,8 @@ static int has_file_and_directory(struct scene *scene, const struct op *op)
 
 static int has_directories(struct scene *scene, const struct op *op)
 {
-    int rc = need_parents(scene, op->path);
+    int rc = need_directory(scene, op->path);
 
-    if (rc == 0)
-        rc = need_directory(scene, op->path);
     return rc < 0 ? rc : need_empty(scene, op->to);
 }
 
