@@ -167,15 +167,28 @@ static void shard_sweep(struct inode_cache *cache, struct shard *shard)
 
 /* ---- Pins ---------------------------------------------------------------------- */
 
-void inode_unpin(struct inode *inode)
+/* With the shard's lock. */
+static void pin(struct inode *inode)
+{
+    inode->pins++;
+    inode->used_lately = true;
+}
+
+/* With the shard's lock, and gives it back. */
+static void unpin(struct inode *inode)
 {
     struct shard *shard = inode->shard;
-
-    spin_lock(&shard->lock);
     bool is_last = --inode->pins == PIN_GONE;
+
     spin_unlock(&shard->lock);
     if (is_last)
         free(inode);
+}
+
+void inode_unpin(struct inode *inode)
+{
+    spin_lock(&inode->shard->lock);
+    unpin(inode);
 }
 
 /* A new inode in the cache, locked for writing. With the shard's lock. */
@@ -204,8 +217,7 @@ static int find_or_add(struct pmfs *fs, uint64_t ino, struct inode **inode, bool
     *inode = shard_find(shard, ino);
     *added = !*inode;
     if (*inode) {
-        (*inode)->pins++;
-        (*inode)->used_lately = true;
+        pin(*inode);
     } else {
         rc = table_is_used(fs, ino) ? add_locked(fs, shard, ino, inode) : -ESTALE;
     }
@@ -329,18 +341,46 @@ int inode_lock(struct inode *inode, enum lock_mode mode)
     return -ESTALE;
 }
 
-void inode_unlock(struct inode *inode)
+/* With the shard's lock. */
+static void release_lock(struct inode *inode)
 {
-    spin_lock(&inode->shard->lock);
     if (inode->has_writer)
         inode->has_writer = false;
     else
         inode->readers--;
+}
+
+void inode_unlock(struct inode *inode)
+{
+    spin_lock(&inode->shard->lock);
+    release_lock(inode);
     spin_unlock(&inode->shard->lock);
+}
+
+/*
+ * Nearly always it is cached and can be locked at once; else NULL. Who reads it in or
+ * makes it has it locked until it is ready, or not to be found any more.
+ */
+static struct inode *find_and_lock(struct pmfs *fs, uint64_t ino, enum lock_mode mode)
+{
+    struct shard *shard = shard_of(fs, ino);
+
+    spin_lock(&shard->lock);
+    struct inode *inode = shard_find(shard, ino);
+
+    if (inode && try_lock(inode, mode))
+        pin(inode);
+    else
+        inode = NULL;
+    spin_unlock(&shard->lock);
+    return inode;
 }
 
 int inode_get(struct pmfs *fs, uint64_t ino, enum lock_mode mode, struct inode **inode)
 {
+    *inode = find_and_lock(fs, ino, mode);
+    if (*inode)
+        return 0;
     int rc = inode_pin(fs, ino, inode);
 
     if (rc < 0)
@@ -353,8 +393,9 @@ int inode_get(struct pmfs *fs, uint64_t ino, enum lock_mode mode, struct inode *
 
 void inode_put(struct inode *inode)
 {
-    inode_unlock(inode);
-    inode_unpin(inode);
+    spin_lock(&inode->shard->lock);
+    release_lock(inode);
+    unpin(inode);
 }
 
 int inode_new(struct pmfs *fs, const struct inode_place *place, uint32_t type,
