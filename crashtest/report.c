@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "crashtest/report.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "crashtest/source.h"
@@ -319,4 +320,15 @@ void report_text(const struct report *report, FILE *out)
     } else if (report->failure_count == 0) {
         fprintf(out, "%s: this state is right\n", report->name);
     }
+}
+
+int report_close(FILE *out)
+{
+    bool bad = ferror(out);
+
+    errno = 0;
+    bad = fclose(out) != 0 || bad;
+    if (!bad)
+        return 0;
+    return errno ? -errno : -EIO;
 }

@@ -116,6 +116,9 @@ void report_text(const struct report *report, FILE *out);
 int report_json(const struct report *report, const char *path);
 int report_html(const struct report *report, const char *path);
 
+/* Closes a file that was written; 0 or a negative errno. */
+int report_close(FILE *out);
+
 /* In quotes, with what JSON wants escaped. */
 void report_json_string(FILE *out, const char *text);
 

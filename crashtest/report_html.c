@@ -520,7 +520,5 @@ int report_html(const struct report *report, const char *path)
     if (!out)
         return -errno;
     print_page(out, report);
-    bool bad = ferror(out);
-
-    return fclose(out) != 0 || bad ? -EIO : 0;
+    return report_close(out);
 }

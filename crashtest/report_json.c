@@ -202,7 +202,5 @@ int report_json(const struct report *report, const char *path)
     if (!out)
         return -errno;
     print_report(out, report);
-    bool bad = ferror(out);
-
-    return fclose(out) != 0 || bad ? -EIO : 0;
+    return report_close(out);
 }

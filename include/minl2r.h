@@ -165,13 +165,14 @@ int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
 /*
  * Opens a pool, undoing what a crash left unfinished. `layout` may be NULL: any.
  * Nothing is written before the superblock and the logs were validated. Bitmaps and the
- * program's own data have no checksums: minl2r_pool_check() compares them.
+ * program's own data have no checksums: minl2r_pool_check() compares them. Holes that a
+ * copy of the file has get their space: no later store can want it in vain.
  *
  * Cost:    one fence, plus one if something was undone.
  * Crash:   may crash at any store and be run again.
  * Errors:  -ENOENT, -EBUSY (open elsewhere), -EINVAL (no pool, or another layout),
  *          -EPROTONOSUPPORT (newer format), -EUCLEAN (damaged: the message says where),
- *          -ENOTSUP (medium), -ENOMEM.
+ *          -ENOTSUP (medium), -ENOSPC (for holes), -ENOMEM.
  */
 int minl2r_pool_open(const char *path, const char *layout,
                      const struct minl2r_options *options, struct minl2r_pool **pool);

@@ -83,7 +83,10 @@ static int pool_start(const char *path, const char *layout,
     new->fd = fd;
     new->fork_count = fork_count();
     new->prove = options && options->commit == MINL2R_COMMIT_PROVE;
-    result = recovery_run(new);
+    if (fd >= 0)
+        result = pool_file_fill_holes(path, fd, new->geo.pool_size);
+    if (result == 0)
+        result = recovery_run(new);
     if (result == 0)
         result = watch_start(new);
     if (result < 0)

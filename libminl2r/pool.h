@@ -229,6 +229,12 @@ int pool_file_create(const char *path, uint64_t size,
 int pool_file_open(const char *path, const struct minl2r_options *options,
                    bool writable, struct pm *pm, int *fd);
 
+/*
+ * A copied pool may have holes, where a store needs space that there may be none of. Now
+ * it is had, or that is an error. Nothing for devices.
+ */
+int pool_file_fill_holes(const char *path, int fd, uint64_t size);
+
 void pool_file_close(struct pm *pm, int fd);
 
 /*

@@ -160,7 +160,7 @@ int pool_file_open(const char *path, const struct minl2r_options *options,
     return result;
 }
 
-/* ---- Create ---------------------------------------------------------------------- */
+/* ---- Space ----------------------------------------------------------------------- */
 
 /* Space for every byte, so that no later store can fail. */
 static int allocate(const char *path, int fd, uint64_t size)
@@ -175,6 +175,19 @@ static int allocate(const char *path, int fd, uint64_t size)
     return error_set(errnum, "cannot allocate %llu bytes for %s: %s", (ull)size, path,
                      strerror(errnum));
 }
+
+int pool_file_fill_holes(const char *path, int fd, uint64_t size)
+{
+    struct stat stat;
+
+    if (fstat(fd, &stat) < 0)
+        return failed("look at", path, errno);
+    if (!S_ISREG(stat.st_mode) || (uint64_t)stat.st_blocks * 512 >= size)
+        return 0;
+    return allocate(path, fd, size);
+}
+
+/* ---- Create ---------------------------------------------------------------------- */
 
 static int fill_file(const char *path, int fd, uint64_t size,
                      const struct minl2r_options *options, struct pm *pm)

@@ -10,6 +10,7 @@
 #include "crashtest/options.h"
 #include "crashtest/workloads/sweep.h"
 #include "include/minl2r.h"
+#include "libminl2r/tools/utf8.h"
 
 static const struct workload *const workloads[] = {&library_workload, &pmfs_workload,
                                                    NULL};
@@ -227,7 +228,9 @@ static const struct workload *find_workload(const char *name)
 
 static int refuse_workload(const char *name)
 {
-    fprintf(stderr, "crashtest: there is no workload \"%s\"\n", name);
+    fputs("crashtest: there is no workload \"", stderr);
+    utf8_print(stderr, name);
+    fputs("\"\n", stderr);
     return SUITE_NOT_TESTED;
 }
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 
 /*
  * Call it first. A standard stream that the caller has closed becomes one that fails:
- * else the pool would get its number, and then its messages.
+ * else the pool would get its number, and then its messages. A file that may not grow so
+ * large (RLIMIT_FSIZE) is an error, too, not a signal.
  */
 static inline void console_guard(void)
 {
@@ -24,6 +26,7 @@ static inline void console_guard(void)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", wrong_way) != fd)
             _exit(127);
     }
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 /* Call it last. The exit status: `failed` where `status` is 0, but the output is lost.

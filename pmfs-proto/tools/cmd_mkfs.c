@@ -236,6 +236,14 @@ static int tell(const struct request *request)
     return 0;
 }
 
+static bool is_device(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 &&
+           (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode));
+}
+
 static int make(const struct request *request)
 {
     int error = request->force ? remove_old(request->pool) : 0;
@@ -246,17 +254,12 @@ static int make(const struct request *request)
         return fail(request, "open already, so not replaced");
     if (error < 0)
         return fail(request, strerror(-error));
-    if (pmfs_mkfs(request->pool, request->size, &request->options) < 0)
+    error = pmfs_mkfs(request->pool, request->size, &request->options);
+    if (error == -EEXIST && !is_device(request->pool))
+        return fail(request, "is there already; --force replaces it if it is a pool, or empty");
+    if (error < 0)
         return fail(request, pmfs_errormsg());
     return tell(request);
-}
-
-static bool is_device(const char *path)
-{
-    struct stat status;
-
-    return stat(path, &status) == 0 &&
-           (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
 static bool parse_arguments(struct request *request, int count, char **arguments)

@@ -108,7 +108,7 @@ if [ -e /dev/full ]; then
     for option in --json --html; do
         status=0
         "$passing" $option /dev/full >/dev/null 2>"$work/error" || status=$?
-        contains "$work/error" 'cannot write /dev/full'
+        contains "$work/error" 'cannot write /dev/full: No space left on device'
         [ $status -eq 2 ]
     done
     status=0

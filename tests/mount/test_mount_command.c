@@ -109,6 +109,7 @@ static void mkfs_keeps_an_existing_file(void **state)
 
     write_file(f->pool, "precious", 8);
     assert_int_equal(pmfs(f, "mkfs", f->pool, "16M", NULL), 1);
+    assert_said(f, "--force replaces it if it is a pool, or empty");
     assert_file_holds(f->pool, "precious", 8);
 }
 

@@ -134,6 +134,12 @@ it "create refuses an existing file"
 expect 3 create --size 4M "$pool"
 says "File exists"
 
+it "create that may not write so much says so, and leaves no file"
+(ulimit -f 100 && "$minl2r" create --size 4M "$dir/new" 2>"$out")
+[ $? -eq 3 ] || fail "exit status"
+says "cannot allocate 4194304 bytes for $dir/new: File too large"
+[ ! -e "$dir/new" ] || fail "a file was left"
+
 it "create tells why the library refuses, and leaves no file"
 expect 3 create --size 4M --block-size 5000 "$dir/new"
 says "block_size is 5000"

@@ -345,6 +345,48 @@ static void file_grown_longer_still_opens(void **state)
     fixture_open(f);
 }
 
+static uint64_t space_of(const struct fixture *f)
+{
+    struct stat info;
+
+    assert_int_equal(stat(f->path, &info), 0);
+    return (uint64_t)info.st_blocks * 512;
+}
+
+static void punch_hole(const struct fixture *f)
+{
+    int fd = open(f->path, O_RDWR | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(
+        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, SIZE / 2, SIZE / 4), 0);
+    close(fd);
+    assert_true(space_of(f) < SIZE);
+}
+
+static void holes_get_their_space_when_a_pool_is_opened(void **state)
+{
+    struct fixture *f = *state;
+
+    create_and_close(f);
+    punch_hole(f);
+    fixture_open(f);
+    assert_true(space_of(f) >= SIZE);
+}
+
+static void holes_of_what_is_not_opened_stay(void **state)
+{
+    struct fixture *f = *state;
+
+    create_and_close(f);
+    punch_hole(f);
+    uint64_t space = space_of(f);
+
+    assert_true(minl2r_pool_open(f->path, "other", NULL, &f->pool) < 0);
+    assert_ok(minl2r_pool_check(f->path, ignore_problem, NULL));
+    assert_int_equal(space_of(f), space);
+}
+
 static void file_of_other_bytes_is_no_pool(void **state)
 {
     struct fixture *f = *state;
@@ -745,6 +787,8 @@ int main(void)
         test(file_that_is_too_short_for_a_superblock_is_no_pool),
         test(file_cut_short_is_damaged_and_both_sizes_are_told),
         test(file_grown_longer_still_opens),
+        test(holes_get_their_space_when_a_pool_is_opened),
+        test(holes_of_what_is_not_opened_stay),
         test(file_of_other_bytes_is_no_pool),
         test(pool_whose_creation_was_cut_short_is_damaged),
         test(other_layout_is_refused_and_both_are_named),
