@@ -256,7 +256,8 @@ static int make(const struct request *request)
         return fail(request, strerror(-error));
     error = pmfs_mkfs(request->pool, request->size, &request->options);
     if (error == -EEXIST && !is_device(request->pool))
-        return fail(request, "is there already; --force replaces it if it is a pool, or empty");
+        return fail(request,
+                    "is there already; --force replaces it if it is a pool, or empty");
     if (error < 0)
         return fail(request, pmfs_errormsg());
     return tell(request);

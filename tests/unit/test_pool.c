@@ -359,7 +359,8 @@ static void punch_hole(const struct fixture *f)
 
     assert_true(fd >= 0);
     assert_int_equal(
-        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, SIZE / 2, SIZE / 4), 0);
+        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, SIZE / 2, SIZE / 4),
+        0);
     close(fd);
     assert_true(space_of(f) < SIZE);
 }
