@@ -30,14 +30,17 @@ static int device_size(const char *path, dev_t device, uint64_t *size)
     snprintf(name, sizeof(name), "/sys/dev/char/%u:%u/size", major(device),
              minor(device));
     int fd = open(name, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return error_set(EINVAL,
+                         "%s is a character device, but no DAX device: there is no %s",
+                         path, name);
+    ssize_t length = read(fd, text, sizeof(text) - 1);
+
+    close(fd);
     *size = length > 0 ? strtoull(text, NULL, 10) : 0;
     if (*size == 0)
-        return error_set(EINVAL, "%s is no DAX device: %s does not tell its size", path,
-                         name);
+        return error_set(EINVAL, "the size of %s is not in %s", path, name);
     return 0;
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "libminl2r/tools/tool.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libminl2r/error.h"
+#include "libminl2r/tools/size.h"
 #include "libminl2r/tools/utf8.h"
 
 char tool_name[32] = "minl2r";
@@ -20,39 +20,11 @@ bool tool_bad_value(const char *option, const char *text, const char *expected)
     return false;
 }
 
-/* The power of two of a suffix, or -1. */
-static int suffix_shift(const char *suffix)
-{
-    static const char suffixes[] = "KMGT";
-
-    if (*suffix == '\0')
-        return 0;
-    const char *found = strchr(suffixes, *suffix);
-
-    return found && suffix[1] == '\0' ? 10 * (int)(found - suffixes + 1) : -1;
-}
-
 #define A_SIZE "a size like 4096, 64M or 0x1000"
-
-static bool parse_number(const char *text, uint64_t *value)
-{
-    bool hexadecimal = strncmp(text, "0x", 2) == 0;
-    char *end;
-
-    errno = 0;
-    uint64_t number = strtoull(text, &end, hexadecimal ? 16 : 10);
-    int shift = suffix_shift(end);
-
-    if (errno != 0 || *text < '0' || *text > '9' || shift < 0 ||
-        number > UINT64_MAX >> shift)
-        return false;
-    *value = number << shift;
-    return true;
-}
 
 bool tool_parse_size(const char *option, const char *text, uint64_t *value)
 {
-    return parse_number(text, value) || tool_bad_value(option, text, A_SIZE);
+    return size_parse(text, value) || tool_bad_value(option, text, A_SIZE);
 }
 
 static bool parse_u32(const char *option, const char *text, const char *expected,
@@ -60,7 +32,7 @@ static bool parse_u32(const char *option, const char *text, const char *expected
 {
     uint64_t number;
 
-    if (!parse_number(text, &number))
+    if (!size_parse(text, &number))
         return tool_bad_value(option, text, expected);
     if (number == 0 || number > UINT32_MAX)
         return tool_bad_value(option, text, "a number from 1 on, below 4G");

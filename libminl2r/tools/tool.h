@@ -41,7 +41,7 @@ extern char tool_name[32];
 
 /* ---- Values of options ----------------------------------------------------------- */
 
-/* A number, decimal or 0x..., with an optional suffix K, M, G or T (powers of 1024). */
+/* As size_parse() takes it. */
 bool tool_parse_size(const char *option, const char *text, uint64_t *value);
 /* The same, and not 0, which would mean the default. */
 bool tool_parse_u32_size(const char *option, const char *text, uint32_t *value);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmfs-proto/tools/commands.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -16,15 +15,19 @@
 #include "include/pmfs.h"
 #include "libminl2r/layout.h"
 #include "libminl2r/tools/console.h"
+#include "libminl2r/tools/size.h"
 #include "pmfs-proto/tools/json.h"
 #include "pmfs-proto/tools/medium.h"
 #include "pmfs-proto/tools/mounts.h"
 
 static const char help[] =
     "Usage: pmfs mkfs [OPTION ...] POOL SIZE\n\n"
-    "Makes an empty filesystem in the new file POOL of SIZE bytes (suffixes K, M, G, "
-    "T;\n"
-    "for an existing device, SIZE may be left out). Its root belongs to the caller.\n\n"
+    "Makes an empty filesystem in the new file POOL of SIZE bytes (decimal or "
+    "0x...,\n"
+    "suffixes K, M, G, T; of an existing device, SIZE may be left out). Its root "
+    "belongs "
+    "to\n"
+    "the caller.\n\n"
     "  -b, --block-size SIZE  512 to 64K, a power of two (4K)\n"
     "  -l, --lanes N          transactions that may log at once (by pool size)\n"
     "  -r, --require MEDIUM   fail unless POOL is on: emulated, file, dax or eadr, in\n"
@@ -44,27 +47,6 @@ struct request {
     bool json;
 };
 
-/* Bytes, with an optional suffix K, M, G or T of powers of 1024. */
-static bool parse_size(const char *text, uint64_t *size)
-{
-    static const char suffixes[] = "KMGT";
-    char *end;
-
-    errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
-    if (errno != 0 || *text < '0' || *text > '9')
-        return false;
-    const char *suffix =
-        *end == '\0' ? NULL : strchr(suffixes, toupper((unsigned char)*end));
-    if (*end != '\0' && (suffix == NULL || end[1] != '\0'))
-        return false;
-    unsigned shift = suffix == NULL ? 0 : 10 * (unsigned)(suffix - suffixes + 1);
-    if (number > UINT64_MAX >> shift)
-        return false;
-    *size = (uint64_t)number << shift;
-    return true;
-}
-
 static bool refuse(const char *name, const char *value, const char *expected)
 {
     fprintf(stderr, "pmfs mkfs: %s: \"%s\" is not %s\n", name, value, expected);
@@ -77,7 +59,7 @@ static bool parse_u32(const char *name, const char *text, const char *expected,
 {
     uint64_t wide;
 
-    if (!parse_size(text, &wide))
+    if (!size_parse(text, &wide))
         return refuse(name, text, expected);
     if (wide == 0 || wide > UINT32_MAX)
         return refuse(name, text, "a number from 1 on, below 4G");
@@ -89,7 +71,7 @@ static bool parse_option(struct request *request, int option, const char *value)
 {
     switch (option) {
     case 'b':
-        return parse_u32("--block-size", value, "a size like 4K",
+        return parse_u32("--block-size", value, "a size like 4K or 0x1000",
                          &request->options.pool.block_size);
     case 'l':
         return parse_u32("--lanes", value, "a count like 32",
@@ -275,8 +257,8 @@ static bool parse_arguments(struct request *request, int count, char **arguments
     }
     request->pool = arguments[0];
     if (count == 2)
-        return parse_size(arguments[1], &request->size) ||
-               refuse("SIZE", arguments[1], "a size in bytes like 4096, 64M or 1G");
+        return size_parse(arguments[1], &request->size) ||
+               refuse("SIZE", arguments[1], "a size like 0x1000000, 64M or 1G");
     if (is_device(request->pool))
         return true;
     fprintf(stderr, "pmfs mkfs: %s: SIZE is missing; only a device has its own\n",

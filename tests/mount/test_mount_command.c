@@ -144,14 +144,34 @@ static void mkfs_with_force_spares_a_mounted_pool(void **state)
 
 static void mkfs_refuses_sizes_that_are_none(void **state)
 {
-    static const char *const sizes[] = {
-        "",    "x",    "-5M", "5X",   "5MM",
-        "16 ", "+16M", " 1M", " -5M", "99999999999999999999"};
+    static const char *const sizes[] = {"",     "x",   "-5M",  "5X",
+                                        "5MM",  "16 ", "+16M", " 1M",
+                                        " -5M", "0x",  "0xg",  "99999999999999999999"};
     struct mount_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         assert_int_equal(pmfs(f, "mkfs", f->pool, sizes[i], NULL), 2);
     assert_errno(access(f->pool, F_OK), ENOENT);
+}
+
+static void mkfs_takes_hexadecimal_sizes_as_minl2r_does(void **state)
+{
+    struct mount_fixture *f = *state;
+    struct stat status;
+
+    assert_int_equal(pmfs(f, "mkfs", "-b", "0x400", f->pool, "0x1000K", NULL), 0);
+    assert_success(stat(f->pool, &status));
+    assert_int_equal(status.st_size, 4 << 20);
+}
+
+static void mkfs_on_a_device_that_is_no_memory_says_so(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    assert_int_equal(pmfs(f, "mkfs", "/dev/null", "16M", NULL), 1);
+    assert_said(f, "pmfs mkfs: /dev/null is a character device, but no DAX device");
+    assert_int_equal(pmfs(f, "fsck", "/dev/null", NULL), 8);
+    assert_said(f, "pmfs fsck: /dev/null is a character device, but no DAX device");
 }
 
 static void mkfs_says_what_is_wrong_with_its_arguments(void **state)
@@ -768,6 +788,8 @@ int main(void)
         test_empty(mkfs_with_force_spares_every_other_file),
         test_mounted(mkfs_with_force_spares_a_mounted_pool),
         test_empty(mkfs_refuses_sizes_that_are_none),
+        test_empty(mkfs_takes_hexadecimal_sizes_as_minl2r_does),
+        test_empty(mkfs_on_a_device_that_is_no_memory_says_so),
         test_empty(mkfs_says_what_is_wrong_with_its_arguments),
         test_empty(mkfs_says_what_it_made_and_on_what),
         test_empty(mkfs_refuses_a_lesser_medium_than_required),

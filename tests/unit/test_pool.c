@@ -240,9 +240,9 @@ static void device_that_is_no_dax_device_is_refused(void **state)
     struct fixture *f = *state;
 
     assert_error(minl2r_pool_create("/dev/null", "test", 0, NULL, &f->pool), EINVAL,
-                 "no DAX device");
+                 "/dev/null is a character device, but no DAX device");
     assert_error(minl2r_pool_open("/dev/null", "test", NULL, &f->pool), EINVAL,
-                 "no DAX device");
+                 "/dev/null is a character device, but no DAX device");
 }
 
 /* ---- Format: into memory --------------------------------------------------------- */
