@@ -403,9 +403,10 @@ enum pmfs_write_flags {
 
 /*
  * Writes all of `size` bytes, or nothing: size and times of the file included, and
- * however many blocks. One exception: where there is no room even to log a large
- * overwrite, `*done` is less than `size`, up to the end of a block, and that much is
- * all or nothing. So a full filesystem can be overwritten.
+ * however many blocks. `*done` is less than `size`, and that much all or nothing, in two
+ * cases. What would lie past PMFS_FILE_SIZE_MAX is left out; -EFBIG if that is all. And
+ * where there is no room even to log a large overwrite, a part of it is written, up to the
+ * end of a block. So a full filesystem can be overwritten.
  *
  * Cost:    two fences for blocks overwritten by half or more, holes filled, new blocks
  *          at the end, bytes past the end inside the last block, and up to 1000 bytes of
@@ -459,7 +460,7 @@ int pmfs_seek(struct pmfs *fs, uint64_t ino, uint64_t offset, enum pmfs_seek whe
 /*
  * Copies a range between two files, or inside one; `*done` is how much it did: up to
  * the end of the data or hole that it begins in, and 1 MiB of data. 0: nothing is left
- * to read. Whole blocks of a hole stay a hole.
+ * to read. Whole blocks of a hole stay a hole. At PMFS_FILE_SIZE_MAX as pmfs_write().
  *
  * Cost:    three fences.
  * Crash:   all of `*done` or nothing, as pmfs_write().

@@ -325,13 +325,8 @@ static int write_locked(struct pmfs *fs, struct inode *inode, uint64_t offset,
                         const void *bytes, size_t size, unsigned flags)
 {
     struct change change;
-    int rc;
+    int rc = change_begin(&change, fs, inode);
 
-    if (offset > PMFS_FILE_SIZE_MAX || size > PMFS_FILE_SIZE_MAX - offset)
-        return -EFBIG;
-    if (size == 0)
-        return 0;
-    rc = change_begin(&change, fs, inode);
     if (rc < 0)
         return rc;
     if (flags & PMFS_WRITE_DROPS_PRIVILEGES)
@@ -347,6 +342,17 @@ size_t file_smaller(const struct pmfs *fs, uint64_t offset, size_t size)
     uint64_t end = (offset + size / 2) & ~block_mask;
 
     return end > offset ? end - offset : fs->block_size - (offset & block_mask);
+}
+
+int file_limit(uint64_t offset, uint64_t *size)
+{
+    uint64_t room = offset < PMFS_FILE_SIZE_MAX ? PMFS_FILE_SIZE_MAX - offset : 0;
+
+    if (*size > 0 && room == 0)
+        return -EFBIG;
+    if (*size > room)
+        *size = room;
+    return 0;
 }
 
 /*
@@ -381,7 +387,11 @@ int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffe
         offset = inode->place.pm->size;
     rc = file_check(inode);
     if (rc == 0)
+        rc = file_limit(offset, &size);
+    if (rc == 0 && size > 0)
         rc = write_what_fits(fs, inode, offset, buffer, size, flags, done);
+    else if (rc == 0)
+        *done = 0;
     inode_put(inode);
     return rc;
 }

@@ -44,6 +44,10 @@ uint64_t file_readable(const struct inode *inode, uint64_t offset, uint64_t size
 int file_copy_out(struct pmfs *fs, const struct inode *inode, uint64_t offset,
                   uint8_t *buffer, uint64_t size);
 
+/* Cuts what is to be written off at the largest size of a file. -EFBIG if nothing of it is
+ * below that. */
+int file_limit(uint64_t offset, uint64_t *size);
+
 /* A smaller size to try: to the end of a block, and less than `size`, which is more
  * than a block. */
 size_t file_smaller(const struct pmfs *fs, uint64_t offset, size_t size);

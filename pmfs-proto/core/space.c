@@ -388,9 +388,9 @@ static int copy_locked(struct copy *copy)
     copy->size = file_readable(copy->from, copy->from_offset, copy->size);
     if (copy->size == 0)
         return 0;
-    if (copy->to_offset > PMFS_FILE_SIZE_MAX ||
-        copy->size > PMFS_FILE_SIZE_MAX - copy->to_offset)
-        return -EFBIG;
+    rc = file_limit(copy->to_offset, &copy->size);
+    if (rc < 0)
+        return rc;
     if (overlaps(copy))
         return -EINVAL;
     rc = find_run(copy, &hole);

@@ -433,9 +433,15 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
         reply_result(req, error);
 }
 
+/* Past its cache it makes EIO of a short answer, as it may have asked for more at once. */
+static bool kernel_takes_short(fuse_req_t req, const struct fuse_file_info *fi)
+{
+    return !state_of(req)->direct_io && !(fi->flags & O_DIRECT);
+}
+
 /*
- * Without room for the log of all of it a part was written. Of such an answer the kernel
- * makes EIO; so go on with the rest, which mostly fits as the part did, or say why not.
+ * Without room for the log of all of it a part was written: go on with the rest, which
+ * mostly fits as the part did, or say why not.
  */
 static int write_all(struct pmfs *fs, fuse_ino_t ino, off_t offset, const char *data,
                      size_t size, unsigned flags, size_t *done)
@@ -451,16 +457,30 @@ static int write_all(struct pmfs *fs, fuse_ino_t ino, off_t offset, const char *
     return error;
 }
 
+/* At the largest size of a file it is short, if it can be. */
+static int write_below_limit(fuse_req_t req, fuse_ino_t ino, off_t offset,
+                             const char *data, size_t size,
+                             const struct fuse_file_info *fi, size_t *done)
+{
+    unsigned flags = takes_privileges(req) ? PMFS_WRITE_DROPS_PRIVILEGES : 0;
+    off_t room = (off_t)PMFS_FILE_SIZE_MAX - offset;
+
+    if (room > 0 && size > (size_t)room) {
+        if (!kernel_takes_short(req, fi))
+            return -EFBIG;
+        size = (size_t)room;
+    }
+    return write_all(fs_of(req), ino, offset, data, size, flags, done);
+}
+
 /* O_APPEND: the kernel knows the end of the file, and holds its own lock meanwhile. */
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size,
                      off_t offset, struct fuse_file_info *fi)
 {
-    unsigned flags = takes_privileges(req) ? PMFS_WRITE_DROPS_PRIVILEGES : 0;
     bool has_mode = takes_mode(req, ino);
-    size_t done;
-    int error = write_all(fs_of(req), ino, offset, data, size, flags, &done);
+    size_t done = 0;
+    int error = write_below_limit(req, ino, offset, data, size, fi, &done);
 
-    (void)fi;
     if (has_mode)
         tell_mode(req, ino);
     if (error < 0)

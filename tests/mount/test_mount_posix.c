@@ -713,6 +713,36 @@ static void files_reach_16_tib_and_no_further(void **state)
     close(fd);
 }
 
+/* In one request and in several. Past the kernel's cache no answer can be short. */
+static void a_write_is_cut_off_at_the_largest_size_and_fails_beyond(void **state)
+{
+    enum { LARGE = 3 << 20 };
+    static char bytes[LARGE], found[LARGE];
+    const off_t end = (off_t)1 << 44, rooms[] = {1, 4096, 5000, LARGE - 1};
+    struct mount_fixture *f = *state;
+
+    memset(bytes, 'x', sizeof(bytes));
+    for (size_t i = 0; i < 8; i++) {
+        int direct = i % 2 ? O_DIRECT : 0;
+        int fd = open(in_mount(f, "file"), O_RDWR | O_CREAT | O_TRUNC | direct, 0644);
+        const off_t room = rooms[i / 2], expected = direct ? -1 : room;
+        struct stat status;
+
+        assert_success(fd);
+        assert_int_equal(pwrite(fd, bytes, LARGE, end - room), expected);
+        if (direct)
+            assert_int_equal(errno, EFBIG);
+        assert_success(fstat(fd, &status));
+        assert_int_equal(status.st_size, direct ? 0 : end);
+        assert_int_equal(pread(fd, found, LARGE, end - room), direct ? 0 : room);
+        if (!direct)
+            assert_memory_equal(found, bytes, (size_t)room);
+        assert_errno((int)pwrite(fd, bytes, LARGE, end), EFBIG);
+        assert_int_equal(pwrite(fd, bytes, 0, end + 1), 0);
+        close(fd);
+    }
+}
+
 static void trees_are_deeper_than_paths_are_long(void **state)
 {
     enum { DEPTH = 1000 };
@@ -862,6 +892,7 @@ int main(void)
         test_mounted(flock_keeps_others_out),
         test_mounted(posix_locks_keep_other_processes_out_of_a_range),
         test_mounted(files_reach_16_tib_and_no_further),
+        test_mounted(a_write_is_cut_off_at_the_largest_size_and_fails_beyond),
         test_mounted(trees_are_deeper_than_paths_are_long),
         test_mounted(positions_in_a_directory_stay_valid),
         test_mounted(a_handle_opens_its_file_and_never_another),

@@ -118,6 +118,22 @@ static void file_can_be_16_tib_and_sparse(void **state)
     assert_int_equal(attr_of(f, ino).blocks, 0);
 }
 
+static void write_is_cut_off_at_the_largest_size(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    size_t done = 7;
+
+    assert_ok(pmfs_write(f->fs, ino, PMFS_FILE_SIZE_MAX - 3, "ending", 6, 0, &done));
+    assert_int_equal(done, 3);
+    assert_int_equal(attr_of(f, ino).size, PMFS_FILE_SIZE_MAX);
+    assert_bytes(f, ino, PMFS_FILE_SIZE_MAX - 3, "end", 3);
+    assert_error(pmfs_write(f->fs, ino, 0, "x", 1, PMFS_APPEND, &done), EFBIG);
+    assert_error(pmfs_write(f->fs, ino, UINT64_MAX, "x", 1, 0, &done), EFBIG);
+    assert_ok(pmfs_write(f->fs, ino, UINT64_MAX, "x", 0, 0, &done));
+    assert_int_equal(done, 0);
+}
+
 static void append_writes_at_the_end_whatever_the_offset(void **state)
 {
     struct fixture *f = *state;
@@ -491,6 +507,7 @@ int main(void)
         TEST(hole_reads_as_zeros_and_takes_no_blocks),
         TEST(write_into_a_hole_leaves_zeros_around_it),
         TEST(file_can_be_16_tib_and_sparse),
+        TEST(write_is_cut_off_at_the_largest_size),
         TEST(append_writes_at_the_end_whatever_the_offset),
         TEST(write_of_nothing_changes_nothing),
         TEST(directory_is_no_file),

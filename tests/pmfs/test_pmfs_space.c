@@ -457,6 +457,19 @@ static void copy_inside_a_file_may_not_overlap(void **state)
     assert_bytes(f, ino, 1000, bytes + 500, 500);
 }
 
+static void copy_is_cut_off_at_the_largest_size(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_filled(f, "a", 100), other = make_file(f, ROOT, "b"), done;
+    uint8_t bytes[9];
+
+    fill(bytes, sizeof(bytes), 1);
+    assert_ok(pmfs_copy_range(f->fs, ino, 0, other, PMFS_FILE_SIZE_MAX - 9, 10, &done));
+    assert_int_equal(done, 9);
+    assert_int_equal(attr_of(f, other).size, PMFS_FILE_SIZE_MAX);
+    assert_bytes(f, other, PMFS_FILE_SIZE_MAX - 9, bytes, 9);
+}
+
 static void copy_of_nothing_or_of_no_file_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -467,9 +480,8 @@ static void copy_of_nothing_or_of_no_file_is_refused(void **state)
     assert_int_equal(done, 0);
     assert_error(pmfs_copy_range(f->fs, dir, 0, other, 0, 10, &done), EISDIR);
     assert_error(pmfs_copy_range(f->fs, ino, 0, dir, 0, 10, &done), EISDIR);
-    assert_error(
-        pmfs_copy_range(f->fs, ino, 0, other, PMFS_FILE_SIZE_MAX - 9, 10, &done),
-        EFBIG);
+    assert_error(pmfs_copy_range(f->fs, ino, 0, other, PMFS_FILE_SIZE_MAX, 10, &done),
+                 EFBIG);
     assert_error(pmfs_copy_range(f->fs, ino, 0, 1000, 0, 10, &done), ESTALE);
     assert_error(pmfs_copy_range(f->fs, 1000, 0, other, 0, 10, &done), ESTALE);
     assert_ok(pmfs_mknod(f->fs, ROOT, "fifo", S_IFIFO | 0644, 0, &nobody, &f->attr));
@@ -518,6 +530,7 @@ int main(void)
         TEST(hole_copied_over_data_reads_as_zeros),
         TEST(hole_copied_past_a_cut_end_shows_zeros),
         TEST(copy_inside_a_file_may_not_overlap),
+        TEST(copy_is_cut_off_at_the_largest_size),
         TEST(copy_of_nothing_or_of_no_file_is_refused),
         TEST(each_is_one_transaction_of_three_fences),
     };

@@ -492,9 +492,36 @@ static void texts_that_are_none(void)
 
 CASES(TEST_FUNCTION)
 
+/* On tmpfs files reach as far as offsets. */
+static void a_write_is_cut_off_at_the_largest_size_and_fails_beyond(void **state)
+{
+    const off_t end = (off_t)1 << 44;
+    char text[] = "ending";
+    const struct iovec pieces[] = {{text, 2}, {text + 2, 4}};
+    int fd = open("/pmfs/large", O_RDWR | O_CREAT, 0644);
+    char found[8];
+
+    (void)state;
+    assert_int_equal(pwrite(fd, text, 6, end - 3), 3);
+    assert_int_equal(pread(fd, found, 8, end - 3), 3);
+    assert_memory_equal(found, "end", 3);
+    assert_int_equal(pwrite(fd, text, 6, end), -1);
+    assert_int_equal(errno, EFBIG);
+    assert_int_equal(pwrite(fd, text, 0, end + 1), 0);
+    assert_int_equal(lseek(fd, -4, SEEK_END), end - 4);
+    assert_int_equal(writev(fd, pieces, 2), 4);
+    assert_int_equal(lseek(fd, 0, SEEK_CUR), end);
+    assert_int_equal(write(fd, text, 6), -1);
+    assert_int_equal(errno, EFBIG);
+    close(fd);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CASES(TEST_ENTRY)};
+    const struct CMUnitTest tests[] = {
+        CASES(TEST_ENTRY)
+            cmocka_unit_test(a_write_is_cut_off_at_the_largest_size_and_fails_beyond),
+    };
 
     umask(022);
     return cmocka_run_group_tests(tests, NULL, NULL);
