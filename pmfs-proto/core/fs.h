@@ -12,7 +12,8 @@
  *                         their common parent.
  *   3. table.grow_lock    the shape of the inode table
  *   4. shard.lock         a part of the inode cache, and who has its inodes' locks
- *   5. table.free_lock    which inode numbers are free
+ *   5. group.lock         which of 512 inode numbers are free; one at a time
+ *   6. search_lock        which of these groups are full, and whose they are
  *
  * Locks 1 to 3 are held from the first read until the transaction has committed:
  * isolation is ours, atomicity the library's. An inode that nobody else can know yet,

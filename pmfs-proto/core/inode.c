@@ -21,7 +21,9 @@
 #define SWEEP_STEPS 4
 
 /*
- * A shard holds every 64th number. The ring goes through all its inodes, for the sweep.
+ * A shard holds every 64th number of a group; another one in each group, as threads take
+ * the first numbers of groups of their own. The ring goes through all its inodes, for the
+ * sweep.
  * Its lock is held for a few instructions, and belongs to the thread that takes it first
  * (spin.h): a call of the only thread has no locked instruction, which would wait for the
  * last commit's fence.
@@ -41,7 +43,7 @@ struct inode_cache {
 
 static struct shard *shard_of(const struct pmfs *fs, uint64_t ino)
 {
-    return &fs->cache->shards[ino % SHARD_COUNT];
+    return &fs->cache->shards[(ino ^ ino / NUMBERS_GROUP) % SHARD_COUNT];
 }
 
 static struct inode **bucket_of(const struct shard *shard, uint64_t ino)
@@ -692,8 +694,12 @@ int inode_set_times_fresh(struct minl2r_tx *tx, const struct inode *inode,
 
 void inode_state_changed(struct inode *inode, enum pm_state state)
 {
+    bool is_orphan = state == PM_STATE_ORPHAN;
+
     inode->state = state;
     if (state == PM_STATE_TRUNCATE)
         inode->cut_pending = true;
-    __atomic_store_n(&inode->is_orphan, state == PM_STATE_ORPHAN, __ATOMIC_SEQ_CST);
+    /* Seldom, as it is a locked instruction. */
+    if (__atomic_load_n(&inode->is_orphan, __ATOMIC_RELAXED) != is_orphan)
+        __atomic_store_n(&inode->is_orphan, is_orphan, __ATOMIC_SEQ_CST);
 }

@@ -29,14 +29,24 @@ struct inode {
     uint64_t opens;
     uint64_t lookups;
 
-    struct shard *shard; /* never changes; of its lock: */
-    uint32_t pins;       /* see PIN_GONE */
+    struct shard *shard; /* never changes; of its lock is all that follows */
+
+    /* Each call changes these: whatever lies before and behind an inode is in other
+     * lines. */
+    uint32_t pins; /* see PIN_GONE */
     bool used_lately;
     bool has_writer; /* of this inode's own lock */
     uint32_t readers, writers_waiting;
+
     struct inode *hash_next;
     struct inode *ring_next, *ring_prev;
+    uint8_t reserved[40];
 };
+#define INODE_LINE 64
+_Static_assert(offsetof(struct inode, pins) >= INODE_LINE - 1 &&
+                   sizeof(struct inode) - offsetof(struct inode, hash_next) >=
+                       INODE_LINE - 1,
+               "no line has both what a call changes and what lies beside the inode");
 
 /* `unused_limit`: how many that are in no use are kept; 0: a default. */
 int cache_attach(struct pmfs *fs, uint64_t unused_limit);

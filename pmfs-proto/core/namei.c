@@ -401,7 +401,8 @@ static int make_inode(struct pmfs *fs, uint64_t parent_ino, const char *text,
         rc = make_transaction(&make);
     free(make.xattrs);
     if (rc == 0) {
-        __atomic_store_n(&make.child->opens, request->opens, __ATOMIC_SEQ_CST);
+        if (request->opens) /* a locked instruction */
+            __atomic_store_n(&make.child->opens, request->opens, __ATOMIC_SEQ_CST);
         inode_count_lookup(fs, make.child);
         inode_attr(fs, make.child, attr);
         inode_put(make.child);
@@ -568,13 +569,15 @@ static int remove_transaction(struct pmfs *fs, struct inode *parent,
 
     if (rc != 0)
         return rc;
-    rc = dir_remove(fs, tx, parent, name, entry, &change);
+    /* In the order of make_transaction(): a lane's changes lie near those of its last
+     * ones, one by one. */
+    rc = drop_name(fs, tx, child, now, &state);
+    if (rc == 0)
+        rc = dir_remove(fs, tx, parent, name, entry, &change);
     if (rc == 0)
         rc = inode_set_head(tx, parent, change.head);
     if (rc == 0 && is_directory(child))
         rc = inode_set_nlink(tx, parent, parent->place.pm->nlink - 1);
-    if (rc == 0)
-        rc = drop_name(fs, tx, child, now, &state);
     rc = fs_end(tx, rc);
     if (rc == 0)
         orphan_unlinked(fs, child, state);
@@ -677,7 +680,7 @@ struct rename {
  */
 static int is_above(struct pmfs *fs, uint64_t ancestor, uint64_t ino, bool *above)
 {
-    uint64_t steps = table_used(fs);
+    uint64_t steps = table_end(fs);
 
     *above = false;
     for (; ino != ancestor && ino != PM_ROOT_INO; steps--) {

@@ -12,20 +12,16 @@
 #define PMFS_TABLE_H
 
 #include "pmfs-proto/core/fs.h"
+#include "pmfs-proto/core/numbers.h"
 
 /* Builds fs->table from the states on media: one byte per inode is read. */
 int table_attach(struct pmfs *fs);
 void table_detach(struct pmfs *fs);
 
+/* Used ones, and free ones, counted on demand; all lie below the end. */
 uint64_t table_used(struct pmfs *fs);
 uint64_t table_free(struct pmfs *fs);
-
-/* Where an inode lies. */
-struct inode_place {
-    uint64_t ino;
-    const uint8_t *state; /* on media */
-    const struct pm_inode *pm;
-};
+uint64_t table_end(struct pmfs *fs);
 
 /* Is `ino` used? */
 bool table_is_used(struct pmfs *fs, uint64_t ino);

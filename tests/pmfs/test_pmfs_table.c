@@ -142,6 +142,135 @@ static void threads_make_and_remove_while_blocks_come_and_go(void **state)
     fixture_fsck_and_mount(f);
 }
 
+/* ---- Groups of numbers ----------------------------------------------------------- */
+
+#define GROUP_FILES 200
+
+/* A thread that makes files in a directory of its own. */
+struct maker {
+    pthread_t thread;
+    struct pmfs *fs;
+    uint64_t dir;
+    int failed;
+    uint64_t inos[GROUP_FILES];
+};
+
+static void *make_numbered(void *arg)
+{
+    struct maker *maker = arg;
+    struct pmfs_attr attr;
+
+    for (int i = 0; i < GROUP_FILES; i++) {
+        maker->failed += pmfs_mknod(maker->fs, maker->dir, numbered(i), 0644, 0,
+                                    &nobody, &attr) != 0;
+        maker->inos[i] = attr.ino;
+    }
+    return NULL;
+}
+
+static void start_maker(struct fixture *f, struct maker *maker, const char *dir)
+{
+    *maker = (struct maker){.fs = f->fs, .dir = make_dir(f, ROOT, dir)};
+    assert_int_equal(pthread_create(&maker->thread, NULL, make_numbered, maker), 0);
+}
+
+static void join_maker(struct maker *maker)
+{
+    pthread_join(maker->thread, NULL);
+    assert_int_equal(maker->failed, 0);
+}
+
+static uint64_t group_of(uint64_t ino)
+{
+    return ino / NUMBERS_GROUP;
+}
+
+static void threads_take_numbers_out_of_groups_of_their_own(void **state)
+{
+    static struct maker makers[3];
+    struct fixture *f = *state;
+
+    mount_large(f);
+    for (size_t i = 0; i < 3; i++)
+        start_maker(f, &makers[i], numbered((int)i));
+    for (size_t i = 0; i < 3; i++)
+        join_maker(&makers[i]);
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t group = group_of(makers[i].inos[0]);
+
+        assert_int_not_equal(group, 0); /* there is the root, and what made these */
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(group, group_of(makers[j].inos[0]));
+        for (size_t j = 0; j < GROUP_FILES; j++)
+            assert_int_equal(makers[i].inos[j], group * NUMBERS_GROUP + (uint64_t)j);
+    }
+    fixture_fsck_and_mount(f);
+}
+
+/* With blocks of 512 bytes the table has one group, and grows by one. */
+static void a_table_grows_when_all_groups_are_full(void **state)
+{
+    static struct maker maker;
+    struct fixture *f = *state;
+
+    f->mkfs.pool.block_size = 512;
+    mount_large(f);
+    make_file(f, ROOT, "first");
+    for (int i = 0; i < 2; i++) {
+        start_maker(f, &maker, numbered(i));
+        join_maker(&maker);
+        assert_int_equal(table_end(f->fs), NUMBERS_GROUP);
+    }
+    start_maker(f, &maker, "third");
+    join_maker(&maker);
+    assert_int_equal(table_end(f->fs), 2 * NUMBERS_GROUP);
+    assert_int_equal(table_used(f->fs), 1 + 1 + 3 * (1 + GROUP_FILES));
+    assert_int_equal(table_used(f->fs) + table_free(f->fs) + 1, table_end(f->fs));
+    fixture_fsck_and_mount(f);
+    assert_int_equal(table_used(f->fs), 1 + 1 + 3 * (1 + GROUP_FILES));
+}
+
+/* However full it was, and whoever is at home there. */
+static void a_freed_number_is_used_before_the_table_grows(void **state)
+{
+    struct fixture *f = *state;
+
+    f->mkfs.pool.block_size = 512;
+    mount_large(f);
+    for (uint32_t i = 2; i < 2 * NUMBERS_GROUP; i++)
+        make_file(f, ROOT, numbered((int)i));
+    assert_int_equal(table_free(f->fs), 0);
+    for (uint32_t i = 2; i < 2 * NUMBERS_GROUP; i += 100) {
+        uint64_t ino = find(f, ROOT, numbered((int)i));
+
+        assert_ok(pmfs_unlink(f->fs, ROOT, numbered((int)i)));
+        assert_int_equal(make_file(f, ROOT, numbered((int)i)), ino);
+    }
+    assert_int_equal(table_end(f->fs), 2 * NUMBERS_GROUP);
+    make_file(f, ROOT, "another");
+    assert_int_equal(table_end(f->fs), 3 * NUMBERS_GROUP);
+}
+
+/* Where the last block is that a number was taken of is remembered, as long as it is there. */
+static void a_block_that_was_given_back_is_not_remembered(void **state)
+{
+    struct fixture *f = *state;
+
+    f->mkfs.pool.block_size = 512;
+    mount_large(f);
+    f->fs->spare_inode_blocks = 0;
+    for (int i = 2; i < 23; i++)
+        assert_int_equal(make_file(f, ROOT, numbered(i)), i);
+    uint64_t before = blocks_free(f);
+    /* Number 22 came with its block, 21 found that of 20. */
+    for (int i = 22; i >= 20; i--)
+        assert_ok(pmfs_unlink(f->fs, ROOT, numbered(i)));
+    assert_int_equal(blocks_free(f), before + 2);
+    assert_int_equal(make_file(f, ROOT, "another"), 20);
+    fixture_fsck_and_mount(f);
+    find(f, ROOT, "another");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +278,10 @@ int main(void)
         TEST_EMPTY(a_number_whose_block_was_given_back_has_another_generation),
         TEST_EMPTY(making_and_removing_over_and_over_costs_three_fences_at_most),
         TEST_EMPTY(threads_make_and_remove_while_blocks_come_and_go),
+        TEST_EMPTY(threads_take_numbers_out_of_groups_of_their_own),
+        TEST_EMPTY(a_table_grows_when_all_groups_are_full),
+        TEST_EMPTY(a_freed_number_is_used_before_the_table_grows),
+        TEST_EMPTY(a_block_that_was_given_back_is_not_remembered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
