@@ -98,8 +98,8 @@ int pmfs_mkfs(const char *path, uint64_t size, const struct pmfs_mkfs_options *o
 
 enum pmfs_mount_flags {
     /*
-     * Calls that answer with an entry (lookup, create, mknod, mkdir, symlink, link, and
-     * readdir with attributes) count a lookup of its inode, and an inode that has lost
+     * Calls that answer with an entry (lookup, create, tmpfile, mknod, mkdir, symlink, link,
+     * and readdir with attributes) count a lookup of its inode, and an inode that has lost
      * its last name lives on until pmfs_forget() has taken back its lookups. A FUSE
      * daemon wants that. Without it only open files live on without a name, and a
      * number that is kept may come to mean another file: compare `generation`.
@@ -315,6 +315,21 @@ int pmfs_mknod(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode
 int pmfs_create(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                 const struct pmfs_cred *cred, struct pmfs_attr *attr);
 
+enum pmfs_tmpfile_flags {
+    PMFS_NEVER_LINKED = 1, /* pmfs_link() is not to give it a name */
+};
+
+/*
+ * As pmfs_create(), but the file has no name: `parent` only says what it inherits.
+ * pmfs_link() gives it one, with all that was written until then; if it is released
+ * before, or after a crash, it is freed.
+ *
+ * Cost:    two fences; three where the inode file's map grows.
+ * Errors:  -ENOTDIR, -EINVAL (flags), -ENOSPC, -ESTALE.
+ */
+int pmfs_tmpfile(struct pmfs *fs, uint64_t parent, uint32_t mode, unsigned flags,
+                 const struct pmfs_cred *cred, struct pmfs_attr *attr);
+
 /* As pmfs_mknod(). A directory made in a set-group-ID directory has that bit, too. */
 int pmfs_mkdir(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                const struct pmfs_cred *cred, struct pmfs_attr *attr);
@@ -334,7 +349,7 @@ int pmfs_readlink(struct pmfs *fs, uint64_t ino, char *target, size_t size);
  *
  * Cost:    as pmfs_mknod().
  * Errors:  as pmfs_mknod(); -EPERM (a directory), -EMLINK, -ENOENT (lost its last
- *          name).
+ *          name, or is never to have one).
  */
 int pmfs_link(struct pmfs *fs, uint64_t ino, uint64_t parent, const char *name,
               struct pmfs_attr *attr);
@@ -368,6 +383,15 @@ enum pmfs_rename_flags {
  */
 int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new_parent,
                 const char *new_name, unsigned flags);
+
+/*
+ * As pmfs_rename(), in one step with making a whiteout in place of the old name: a
+ * character device 0/0 without permissions, by which overlay filesystems say that a name
+ * of a lower layer is gone. `flags`: PMFS_RENAME_NOREPLACE.
+ */
+int pmfs_rename_whiteout(struct pmfs *fs, uint64_t parent, const char *name,
+                         uint64_t new_parent, const char *new_name, unsigned flags,
+                         const struct pmfs_cred *cred);
 
 /* ---- Files --------------------------------------------------------------------- */
 
@@ -570,11 +594,12 @@ enum pmfs_path_flags {
 /*
  * Opens what `path` names, and with O_CREAT makes a regular file if there is nothing:
  * pmfs_release() must follow. `flags` are those of open(2). These count: O_CREAT,
- * O_EXCL, O_TRUNC, O_DIRECTORY, O_NOFOLLOW, O_PATH, and the access mode, which for
- * directories must be O_RDONLY. `mode` and `cred` are for what is made.
+ * O_EXCL, O_TRUNC, O_DIRECTORY, O_NOFOLLOW, O_PATH, O_TMPFILE (as pmfs_tmpfile()), and
+ * the access mode, which for directories must be O_RDONLY. `mode` and `cred` are for what
+ * is made.
  *
  * Errors:  as open(2): -EEXIST, -EISDIR, -ELOOP (O_NOFOLLOW), -EINVAL (O_CREAT with
- *          O_DIRECTORY), -ENOSPC...
+ *          O_DIRECTORY, O_TMPFILE with O_RDONLY), -ENOSPC...
  */
 int pmfs_path_open(struct pmfs *fs, uint64_t dir, const char *path, int flags,
                    uint32_t mode, const struct pmfs_cred *cred, struct pmfs_attr *attr);
@@ -599,9 +624,9 @@ int pmfs_path_readlink(struct pmfs *fs, uint64_t dir, const char *path, char *ta
                        size_t size);
 
 /*
- * As pmfs_link(), pmfs_unlink(), pmfs_rmdir(), pmfs_rename(). No symbolic link at the
- * end of a path is followed, but that of `path` in pmfs_path_link() without
- * PMFS_PATH_NOFOLLOW. -EBUSY: the root, or "." and ".." to rename.
+ * As pmfs_link(), pmfs_unlink(), pmfs_rmdir(), pmfs_rename(), pmfs_rename_whiteout(). No
+ * symbolic link at the end of a path is followed, but that of `path` in pmfs_path_link()
+ * without PMFS_PATH_NOFOLLOW. -EBUSY: the root, or "." and ".." to rename.
  */
 int pmfs_path_link(struct pmfs *fs, uint64_t dir, const char *path, uint64_t new_dir,
                    const char *new_path, unsigned flags);
@@ -609,6 +634,9 @@ int pmfs_path_unlink(struct pmfs *fs, uint64_t dir, const char *path);
 int pmfs_path_rmdir(struct pmfs *fs, uint64_t dir, const char *path);
 int pmfs_path_rename(struct pmfs *fs, uint64_t dir, const char *path, uint64_t new_dir,
                      const char *new_path, unsigned flags);
+int pmfs_path_rename_whiteout(struct pmfs *fs, uint64_t dir, const char *path,
+                              uint64_t new_dir, const char *new_path, unsigned flags,
+                              const struct pmfs_cred *cred);
 
 /*
  * The path of the directory `ino`, from the root on: "/", "/a/b". NUL-terminated.

@@ -237,6 +237,31 @@ static int has_orphan(struct scene *scene, const struct op *op)
     return rc < 0 ? rc : scene_remove(scene, op->path);
 }
 
+/* Opens a file that has never had a name, and may get one. */
+static int open_nameless(struct scene *scene, unsigned flags)
+{
+    struct pmfs_attr attr;
+
+    if (scene->open_count == SCENE_OPENS_MAX)
+        return -EMFILE;
+    int rc = pmfs_tmpfile(scene->fs, PMFS_ROOT_INO, 0644, flags, &owner, &attr);
+    if (rc == 0)
+        scene->opens[scene->open_count++] = attr.ino;
+    return rc;
+}
+
+/* With op->size bytes, and op->path is free. */
+static int has_nameless(struct scene *scene, const struct op *op)
+{
+    int rc = need_absent(scene, op->path);
+
+    if (rc == 0)
+        rc = open_nameless(scene, 0);
+    return rc < 0 ? rc
+                  : scene_write(scene, scene->opens[scene->open_count - 1], 0, op->size,
+                                0);
+}
+
 /* ---- Blocks of names ------------------------------------------------------------- */
 
 /*
@@ -796,6 +821,19 @@ static int run_exchange(struct scene *scene, const struct op *op)
     return rename_with(scene, op, PMFS_RENAME_EXCHANGE);
 }
 
+static int run_whiteout(struct scene *scene, const struct op *op)
+{
+    uint64_t parent, new_parent;
+    const char *name, *new_name;
+    int rc = scene_parent(scene, op->path, &parent, &name);
+
+    if (rc == 0)
+        rc = scene_parent(scene, op->to, &new_parent, &new_name);
+    return rc != 0 ? rc
+                   : pmfs_rename_whiteout(scene->fs, parent, name, new_parent, new_name,
+                                          0, &owner);
+}
+
 static int set(struct scene *scene, const struct op *op, const struct pmfs_attr *values,
                unsigned mask)
 {
@@ -975,6 +1013,19 @@ static int run_rename_low(struct scene *scene, const struct op *op)
     return rc < 0 ? rc : run_rename(scene, &rename);
 }
 
+static int run_whiteout_low(struct scene *scene, const struct op *op)
+{
+    char path[PMFS_NAME_MAX + 3], to[PMFS_NAME_MAX + 3];
+    struct op rename = *op;
+    int rc = path_of_half(scene, LOW, 0, path);
+
+    if (rc == 0)
+        rc = path_of_half(scene, HIGH, op->size, to);
+    rename.path = path;
+    rename.to = to;
+    return rc < 0 ? rc : run_whiteout(scene, &rename);
+}
+
 static int run_link_twin(struct scene *scene, const struct op *op)
 {
     char first[TWIN_PATH_SIZE], second[TWIN_PATH_SIZE];
@@ -1035,6 +1086,25 @@ static int run_write_open(struct scene *scene, const struct op *op)
 {
     return scene_write(scene, scene->opens[scene->open_count - 1], op->offset, op->size,
                        0);
+}
+
+static int run_tmpfile(struct scene *scene, const struct op *op)
+{
+    (void)op;
+    return open_nameless(scene, 0);
+}
+
+/* The one that was opened last gets a name. */
+static int run_link_open(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    uint64_t parent;
+    const char *name;
+    int rc = scene_parent(scene, op->path, &parent, &name);
+
+    return rc < 0 ? rc
+                  : pmfs_link(scene->fs, scene->opens[scene->open_count - 1], parent,
+                              name, &attr);
 }
 
 static int run_release(struct scene *scene, const struct op *op)
@@ -1224,6 +1294,8 @@ const struct op ops[] = {
     EXTRA_OP("mkfifo", has_nothing, run_mkfifo, "fifo", NULL, 0, 0),
     NAMES("split", has_names, run_link_low, 8, 7, 0),
     NAMES("split-leaving", has_names, run_rename_low, 8, 7, 0),
+    {"split-whiteout-D", has_names, run_whiteout_low, "D", NULL, 8, 7, EXTRA | OP_SLOW,
+     0},
     NAMES("plant", has_names, run_link_low, 0, 16, 0),
     NAMES("clear", has_names, run_unlink_low, 1, 15, 0),
     NAMES("join", has_names, run_unlink_low, 2, 14, 7),
@@ -1246,6 +1318,11 @@ const struct op ops[] = {
     EXTRA_OP("exchange-foo-A/C", has_file_and_directory, run_exchange, "foo", "A/C", 0,
              0),
     EXTRA_OP("exchange-A/C-B", has_directories, run_exchange, "A/C", "B", 0, 0),
+    EXTRA_OP("whiteout-foo-A/bar", has_file_and_parents, run_whiteout, "foo", "A/bar",
+             0, 0),
+    {"whiteout-A/foo-A/bar", has_file_and_parents, run_whiteout, "A/foo", "A/bar", 0, 0,
+     EXTRA | OP_SLOW, 0},
+    EXTRA_OP("whiteout-A/C-B", has_directories, run_whiteout, "A/C", "B", 0, 0),
     EXTRA_OP("write-hole", has_sparse_file, run_write, "sparse", NULL, 5 * BLOCK + 10,
              700),
     EXTRA_OP("write-far", has_file, run_write, "foo", NULL, 70 * BLOCK, 10),
@@ -1272,6 +1349,11 @@ const struct op ops[] = {
     EXTRA_OP("mkdir-inheriting", has_default_acl, run_mkdir, "A/new", "A", 0, 0),
     EXTRA_OP("write-orphan", has_orphan, run_write_open, "foo", NULL, 100, 1000),
     EXTRA_OP("release-orphan", has_orphan, run_release, "foo", NULL, 0, 0),
+    EXTRA_OP("tmpfile", has_anything, run_tmpfile, NULL, NULL, 0, 0),
+    EXTRA_OP("write-nameless", has_nameless, run_write_open, "new", NULL, 100, 1000),
+    EXTRA_OP("link-nameless", has_nameless, run_link_open, "new", NULL, 0, 700),
+    EXTRA_OP("link-nameless-A/new", has_nameless, run_link_open, "A/new", NULL, 0, 0),
+    EXTRA_OP("release-nameless", has_nameless, run_release, "new", NULL, 0, 700),
     EXTRA_OP("write-open", has_open_file, run_write_open, "foo", NULL, 9, 63),
 
     {"remount", has_anything, run_remount, NULL, NULL, 0, 0, EXTRA | OP_ALONE, 0},

@@ -221,6 +221,29 @@ static bool drop(struct hashed *list, uint64_t *count, const struct pm_dirent *p
     return kept < before;
 }
 
+/* The header of an entry that is to name another inode. */
+static void rename_header(struct pm_dirent *header, const struct pm_dirent *pm,
+                          uint64_t ino, uint32_t type)
+{
+    memcpy(header, pm, HEADER_SIZE);
+    header->ino = ino;
+    header->type = (uint8_t)(type >> 12);
+}
+
+/* Lets what leaves have its heir's header, if it is in the list. Was it there? */
+static bool pass_on(struct hashed *list, uint64_t count,
+                    const struct dir_change *change, struct pm_dirent *header)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (list[i].pm != change->leaving->pm)
+            continue;
+        rename_header(header, list[i].pm, change->heir, change->heir_type);
+        list[i].pm = header;
+        return true;
+    }
+    return false;
+}
+
 /*
  * Plants new blocks with the entries of one that has no room for another, or had none;
  * what leaves is left out. The new blocks are fresh: only the slots that lead there are
@@ -231,11 +254,14 @@ static int plant(struct trie *trie, struct minl2r_tx *tx, const struct hashed *e
 {
     const struct pmfs *fs = trie->fs;
     uint64_t old = trie->slot, count = 0;
+    struct pm_dirent heir;
     int rc = 0;
 
     if (old)
         rc = dirent_collect(fs, trie->ino, trie->block, dirent_tags(fs), list, &count);
-    if (change->leaving)
+    if (change->leaving && change->heir)
+        change->has_left = pass_on(list, count, change, &heir);
+    else if (change->leaving)
         change->has_left = drop(list, &count, change->leaving->pm);
     list[count++] = *entry;
     dirent_sort(list, count);
@@ -403,8 +429,14 @@ int dir_replace(struct minl2r_tx *tx, const struct inode *inode,
 {
     struct pm_dirent changed;
 
-    memcpy(&changed, entry->pm, HEADER_SIZE);
-    changed.ino = ino;
-    changed.type = (uint8_t)(type >> 12);
+    rename_header(&changed, entry->pm, ino, type);
     return library_error(inode, minl2r_tx_write(tx, entry->pm, &changed, HEADER_SIZE));
+}
+
+int dir_pass_on(struct minl2r_tx *tx, const struct inode *inode,
+                const struct dir_change *change)
+{
+    if (change->has_left)
+        return 0;
+    return dir_replace(tx, inode, change->leaving, change->heir, change->heir_type);
 }

@@ -27,13 +27,15 @@ int dir_check_empty(struct pmfs *fs, const struct inode *inode, bool *is_empty);
 
 /*
  * What a transaction does to a directory. Begin with the head, as it is to be, and what
- * is to be removed after something was added; else leave the rest zero.
+ * is to be removed, or passed on, after something was added; else leave the rest zero.
  */
 struct dir_change {
     struct inode_head head;          /* for the caller to write */
     const struct dir_entry *leaving; /* NULL: nothing */
-    const void *added_to;            /* the block that an entry was put into, or NULL */
-    bool has_left;                   /* `leaving` was removed with the adding */
+    uint64_t heir;                   /* the inode that gets its name, or 0 */
+    uint32_t heir_type;
+    const void *added_to; /* the block that an entry was put into, or NULL */
+    bool has_left;        /* `leaving` was removed, or passed on, with the adding */
 };
 
 /* Adds the entry of a name that dir_find() has not found, but where it would be. */
@@ -45,6 +47,10 @@ int dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
 int dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
                const struct name *name, const struct dir_entry *entry,
                struct dir_change *change);
+
+/* Lets the entry of `leaving` name its heir. */
+int dir_pass_on(struct minl2r_tx *tx, const struct inode *inode,
+                const struct dir_change *change);
 
 /* Lets an entry name another inode. */
 int dir_replace(struct minl2r_tx *tx, const struct inode *inode,

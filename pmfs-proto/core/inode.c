@@ -417,9 +417,9 @@ int inode_new(struct pmfs *fs, const struct inode_place *place, uint32_t type,
     return 0;
 }
 
-void inode_made(struct inode *inode)
+void inode_made(struct inode *inode, enum pm_state state)
 {
-    inode_state_changed(inode, PM_STATE_USED);
+    inode_state_changed(inode, state);
     __atomic_store_n(&inode->ready, true, __ATOMIC_RELEASE);
 }
 

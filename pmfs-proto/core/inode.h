@@ -23,6 +23,7 @@ struct inode {
     enum pm_state state; /* as on media */
     bool gone;           /* freed, or could not be read */
     bool cut_pending;    /* blocks lie past the end, of a truncation that is not over */
+    bool linkable;       /* an orphan that may get a name: it was made without one */
 
     /* Atomic. */
     bool is_orphan; /* state is PM_STATE_ORPHAN */
@@ -81,8 +82,8 @@ void inode_put(struct inode *inode);
 int inode_new(struct pmfs *fs, const struct inode_place *place, uint32_t type,
               struct inode **inode);
 
-/* After the commit that made it. */
-void inode_made(struct inode *inode);
+/* After the commit that made it, in that state. */
+void inode_made(struct inode *inode, enum pm_state state);
 
 /* Takes an inode, locked for writing, out of the cache: it is gone. */
 void inode_forget(struct pmfs *fs, struct inode *inode);

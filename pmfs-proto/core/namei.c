@@ -236,9 +236,10 @@ struct make {
     struct name name;
     struct dir_entry place; /* where the name is to be */
     struct table_claim claim;
-    struct pm_inode pm; /* of the child */
-    const char *target; /* of a symbolic link, else NULL */
-    uint8_t *xattrs;    /* that it inherits; NULL: none */
+    enum pm_state state; /* of the child: used, or without a name an orphan */
+    struct pm_inode pm;  /* of the child */
+    const char *target;  /* of a symbolic link, else NULL */
+    uint8_t *xattrs;     /* that it inherits; NULL: none */
 };
 
 /* Stores bytes in blocks of their own, under a node if they take several. */
@@ -285,7 +286,7 @@ static int add_inode(struct make *make)
     rc = minl2r_tx_write_fresh(make->tx, place->pm, &make->pm, PM_INODE_USED_SIZE);
     if (rc < 0)
         return fs_library_error(rc, "new inode", place->ino);
-    return inode_set_state(make->tx, make->child, PM_STATE_USED);
+    return inode_set_state(make->tx, make->child, make->state);
 }
 
 static int add_name(struct make *make)
@@ -303,33 +304,50 @@ static int add_name(struct make *make)
     return rc;
 }
 
-static int make_transaction(struct make *make)
+/* Makes the child, pinned and locked, by the transaction. end_child() must follow. */
+static int add_child(struct make *make)
 {
     struct pmfs *fs = make->fs;
-    int rc = begin(fs, &make->tx);
+    int rc = table_take(fs, make->tx, &make->claim);
 
     if (rc < 0)
         return rc;
-    rc = table_take(fs, make->tx, &make->claim);
-    if (rc < 0)
-        return fs_end(make->tx, rc);
     rc = inode_new(fs, &make->claim.place, make->pm.mode & S_IFMT, &make->child);
     if (rc < 0) {
         table_give_back(fs, &make->claim);
-        return fs_end(make->tx, rc);
+        return rc;
     }
-    rc = add_inode(make);
-    if (rc == 0)
-        rc = add_name(make);
-    rc = fs_end(make->tx, rc);
+    return add_inode(make);
+}
+
+/* After the transaction, and how that went. The child, if it was made, stays locked. */
+static void end_child(struct make *make, int rc)
+{
+    struct pmfs *fs = make->fs;
+
+    if (!make->child)
+        return;
     if (rc == 0) {
-        inode_made(make->child);
+        inode_made(make->child, make->state);
         table_keep(fs, &make->claim);
     } else {
         inode_forget(fs, make->child);
         inode_put(make->child);
         table_give_back(fs, &make->claim);
     }
+}
+
+static int make_transaction(struct make *make)
+{
+    int rc = begin(make->fs, &make->tx);
+
+    if (rc < 0)
+        return rc;
+    rc = add_child(make);
+    if (rc == 0 && make->state == PM_STATE_USED)
+        rc = add_name(make);
+    rc = fs_end(make->tx, rc);
+    end_child(make, rc);
     return rc;
 }
 
@@ -352,6 +370,7 @@ struct request {
     uint64_t rdev;
     const char *target; /* of a symbolic link, else NULL */
     uint64_t opens;
+    bool is_nameless; /* without a name, in what it inherits only in the directory */
     const struct pmfs_cred *cred;
 };
 
@@ -363,12 +382,15 @@ static void init_inode(struct make *make, const struct request *request)
     int64_t now = fs_now_ns();
 
     make->target = request->target;
+    make->state = request->is_nameless ? PM_STATE_ORPHAN : PM_STATE_USED;
     make->pm = (struct pm_inode){
         .size = request->target ? strlen(request->target) : 0,
         .mtime_ns = now,
         .ctime_ns = now,
         .mode = is_dir && inherits ? request->mode | S_ISGID : request->mode,
-        .nlink = is_dir ? 2 : 1,
+        .nlink = request->is_nameless ? 0
+                 : is_dir             ? 2
+                                      : 1,
         .uid = request->cred->uid,
         .gid = inherits ? parent->gid : request->cred->gid,
         .atime_ns = now,
@@ -377,6 +399,26 @@ static void init_inode(struct make *make, const struct request *request)
         .parent = is_dir ? make->parent->place.ino : 0,
         .flags = is_dir ? PM_INODE_HASHED : 0,
     };
+}
+
+/* With the parent locked. */
+static int make_locked(struct make *make, const struct request *request,
+                       struct pmfs_attr *attr)
+{
+    struct pmfs *fs = make->fs;
+    int rc =
+        xattr_inherit(fs, make->parent, request->cred->umask, &make->pm, &make->xattrs);
+
+    if (rc == 0)
+        rc = make_transaction(make);
+    free(make->xattrs);
+    if (rc < 0)
+        return rc;
+    if (request->opens) /* a locked instruction */
+        __atomic_store_n(&make->child->opens, request->opens, __ATOMIC_SEQ_CST);
+    inode_count_lookup(fs, make->child);
+    inode_attr(fs, make->child, attr);
+    return 0;
 }
 
 static int make_inode(struct pmfs *fs, uint64_t parent_ino, const char *text,
@@ -395,18 +437,9 @@ static int make_inode(struct pmfs *fs, uint64_t parent_ino, const char *text,
     init_inode(&make, request);
     rc = check_new(&make);
     if (rc == 0)
-        rc = xattr_inherit(fs, make.parent, request->cred->umask, &make.pm,
-                           &make.xattrs);
+        rc = make_locked(&make, request, attr);
     if (rc == 0)
-        rc = make_transaction(&make);
-    free(make.xattrs);
-    if (rc == 0) {
-        if (request->opens) /* a locked instruction */
-            __atomic_store_n(&make.child->opens, request->opens, __ATOMIC_SEQ_CST);
-        inode_count_lookup(fs, make.child);
-        inode_attr(fs, make.child, attr);
         inode_put(make.child);
-    }
     inode_put(make.parent);
     return rc;
 }
@@ -444,6 +477,35 @@ int pmfs_create(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mod
     };
 
     return make_inode(fs, parent, name, &request, attr);
+}
+
+int pmfs_tmpfile(struct pmfs *fs, uint64_t parent, uint32_t mode, unsigned flags,
+                 const struct pmfs_cred *cred, struct pmfs_attr *attr)
+{
+    const struct request request = {
+        .mode = S_IFREG | (mode & 07777),
+        .opens = 1,
+        .is_nameless = true,
+        .cred = cred,
+    };
+    struct make make = {.fs = fs};
+    int rc = flags & ~(unsigned)PMFS_NEVER_LINKED ? -EINVAL
+                                                  : inode_pin(fs, parent, &make.parent);
+
+    if (rc < 0)
+        return rc;
+    rc = dir_lock(fs, make.parent, LOCK_SHARED);
+    if (rc == 0) {
+        init_inode(&make, &request);
+        rc = make_locked(&make, &request, attr);
+        inode_unlock(make.parent);
+    }
+    inode_unpin(make.parent);
+    if (rc == 0) {
+        make.child->linkable = !(flags & PMFS_NEVER_LINKED);
+        inode_put(make.child);
+    }
+    return rc;
 }
 
 int pmfs_mkdir(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
@@ -488,6 +550,8 @@ static int link_transaction(struct pmfs *fs, const struct inode *parent,
         rc = inode_set_head(tx, parent, change.head);
     if (rc == 0)
         rc = inode_set_nlink(tx, inode, inode->place.pm->nlink + 1);
+    if (rc == 0 && inode->state == PM_STATE_ORPHAN)
+        rc = inode_set_state(tx, inode, PM_STATE_USED);
     if (rc == 0)
         rc = set_ctime(tx, inode, now);
     return fs_end(tx, rc);
@@ -501,12 +565,15 @@ static int link_locked(struct pmfs *fs, const struct inode *parent, struct inode
 
     if (rc != -ENOENT)
         return rc < 0 ? rc : -EEXIST;
-    if (inode->state == PM_STATE_ORPHAN)
+    if (inode->state == PM_STATE_ORPHAN && !inode->linkable)
         return -ENOENT;
     if (inode->place.pm->nlink >= PMFS_LINK_MAX)
         return -EMLINK;
     rc = link_transaction(fs, parent, inode, name, &entry);
     if (rc == 0) {
+        if (inode->state == PM_STATE_ORPHAN)
+            inode_state_changed(inode, PM_STATE_USED);
+        inode->linkable = false;
         inode_count_lookup(fs, inode);
         inode_attr(fs, inode, attr);
     }
@@ -670,6 +737,8 @@ struct rename {
     struct pmfs *fs;
     struct side from, to;
     unsigned flags;
+    const struct pmfs_cred *cred; /* whose a whiteout is; NULL: none is made */
+    struct make whiteout;         /* its child, or NULL */
     bool one_parent;
     enum pm_state victim_state;
 };
@@ -846,8 +915,12 @@ static int queue_entries(struct rename *rename, struct minl2r_tx *tx)
     struct dir_change *change = rename->one_parent ? &from->change : &to->change;
     int rc;
 
-    if (rename->one_parent)
-        change->leaving = &from->entry;
+    if (rename->one_parent || rename->cred)
+        from->change.leaving = &from->entry;
+    if (rename->cred) {
+        from->change.heir = rename->whiteout.claim.place.ino;
+        from->change.heir_type = S_IFCHR;
+    }
     if (to->inode)
         rc = dir_replace(tx, to->parent, &to->entry, moved->place.ino, moved->type);
     else
@@ -858,6 +931,8 @@ static int queue_entries(struct rename *rename, struct minl2r_tx *tx)
     if (to->inode && rename->flags & PMFS_RENAME_EXCHANGE)
         return dir_replace(tx, from->parent, &from->entry, to->inode->place.ino,
                            to->inode->type);
+    if (rename->cred)
+        return dir_pass_on(tx, from->parent, &from->change);
     return dir_remove(rename->fs, tx, from->parent, &from->name, &from->entry,
                       &from->change);
 }
@@ -905,6 +980,18 @@ static int queue_rename(struct rename *rename, struct minl2r_tx *tx)
     return drop_name(rename->fs, tx, to->inode, now, &rename->victim_state);
 }
 
+/* What stays in place of the old name. It has no attributes, inherited ones neither. */
+static int add_whiteout(struct rename *rename, struct minl2r_tx *tx)
+{
+    const struct request request = {.mode = S_IFCHR, .cred = rename->cred};
+
+    rename->whiteout.fs = rename->fs;
+    rename->whiteout.tx = tx;
+    rename->whiteout.parent = rename->from.parent;
+    init_inode(&rename->whiteout, &request);
+    return add_child(&rename->whiteout);
+}
+
 static int rename_transaction(struct rename *rename)
 {
     struct inode *victim = rename->to.inode;
@@ -913,9 +1000,16 @@ static int rename_transaction(struct rename *rename)
 
     if (rc < 0)
         return rc;
-    rc = fs_end(tx, queue_rename(rename, tx));
+    if (rename->cred)
+        rc = add_whiteout(rename, tx);
+    if (rc == 0)
+        rc = queue_rename(rename, tx);
+    rc = fs_end(tx, rc);
+    end_child(&rename->whiteout, rc);
     if (rc < 0)
         return rc;
+    if (rename->whiteout.child)
+        inode_put(rename->whiteout.child);
     if (victim && !(rename->flags & PMFS_RENAME_EXCHANGE))
         orphan_unlinked(rename->fs, victim, rename->victim_state);
     return 0;
@@ -992,15 +1086,13 @@ static int rename_pinned(struct rename *rename)
     return rc;
 }
 
-int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new_parent,
-                const char *new_name, unsigned flags)
+static int rename_names(struct pmfs *fs, uint64_t parent, const char *name,
+                        uint64_t new_parent, const char *new_name, unsigned flags,
+                        const struct pmfs_cred *cred)
 {
-    struct rename rename = {.fs = fs, .flags = flags};
+    struct rename rename = {.fs = fs, .flags = flags, .cred = cred};
     int rc;
 
-    if (flags & ~(unsigned)(PMFS_RENAME_NOREPLACE | PMFS_RENAME_EXCHANGE) ||
-        flags == (PMFS_RENAME_NOREPLACE | PMFS_RENAME_EXCHANGE))
-        return -EINVAL;
     if (is_dots(name) || is_dots(new_name))
         return -EINVAL;
     rc = name_init(&rename.from.name, fs, name);
@@ -1017,6 +1109,23 @@ int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new
     }
     inode_unpin(rename.from.parent);
     return rc;
+}
+
+int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new_parent,
+                const char *new_name, unsigned flags)
+{
+    if (flags > PMFS_RENAME_EXCHANGE)
+        return -EINVAL;
+    return rename_names(fs, parent, name, new_parent, new_name, flags, NULL);
+}
+
+int pmfs_rename_whiteout(struct pmfs *fs, uint64_t parent, const char *name,
+                         uint64_t new_parent, const char *new_name, unsigned flags,
+                         const struct pmfs_cred *cred)
+{
+    if (flags & ~(unsigned)PMFS_RENAME_NOREPLACE)
+        return -EINVAL;
+    return rename_names(fs, parent, name, new_parent, new_name, flags, cred);
 }
 
 /* ---- Listing ------------------------------------------------------------------- */

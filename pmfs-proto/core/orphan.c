@@ -129,8 +129,9 @@ static int queue_end(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *
 static int free_orphan(struct pmfs *fs, struct inode *inode)
 {
     struct minl2r_tx *tx;
-    int rc = cut_all(fs, inode, 0);
 
+    inode->linkable = false; /* from here on a part of it may be gone */
+    int rc = cut_all(fs, inode, 0);
     if (rc == 0)
         rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "free", inode->place.ino);
     if (rc == 0)

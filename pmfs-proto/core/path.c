@@ -362,6 +362,27 @@ static int open_or_create(struct pmfs *fs, struct pmfs_place *place, int flags,
     }
 }
 
+/* Without a name: the path is that of the directory. */
+static int open_nameless(struct pmfs *fs, uint64_t dir, const char *path, int flags,
+                         uint32_t mode, const struct pmfs_cred *cred,
+                         struct pmfs_attr *attr)
+{
+    struct pmfs_attr parent;
+
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return -EINVAL;
+    int rc = open_existing(fs, dir, path, flags & O_NOFOLLOW ? PMFS_PATH_NOFOLLOW : 0,
+                           &parent);
+    if (rc < 0)
+        return rc;
+    rc = pmfs_tmpfile(fs, parent.ino, mode, flags & O_EXCL ? PMFS_NEVER_LINKED : 0,
+                      cred, attr);
+    if (rc == 0)
+        pmfs_forget(fs, attr->ino, 1);
+    pmfs_release(fs, parent.ino);
+    return rc;
+}
+
 int pmfs_path_open(struct pmfs *fs, uint64_t dir, const char *path, int flags,
                    uint32_t mode, const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
@@ -374,6 +395,8 @@ int pmfs_path_open(struct pmfs *fs, uint64_t dir, const char *path, int flags,
         flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW;
     if (flags & O_CREAT && flags & O_DIRECTORY)
         return -EINVAL;
+    if ((flags & O_TMPFILE) == O_TMPFILE)
+        return open_nameless(fs, dir, path, flags, mode, cred, attr);
     rc = locate(fs, dir, path, follow_flags(path, nofollow ? PMFS_PATH_NOFOLLOW : 0),
                 &place);
     if (rc < 0)
@@ -581,8 +604,10 @@ static int check_slashes(struct pmfs *fs, struct pmfs_place *from,
     return find(fs, from, true, &attr);
 }
 
-int pmfs_path_rename(struct pmfs *fs, uint64_t dir, const char *path, uint64_t new_dir,
-                     const char *new_path, unsigned flags)
+/* `cred`: whose a whiteout is; NULL: none is made. */
+static int rename_paths(struct pmfs *fs, uint64_t dir, const char *path,
+                        uint64_t new_dir, const char *new_path, unsigned flags,
+                        const struct pmfs_cred *cred)
 {
     struct pmfs_place from, to;
     int rc = locate(fs, dir, path, PMFS_PATH_NOFOLLOW, &from);
@@ -593,11 +618,27 @@ int pmfs_path_rename(struct pmfs *fs, uint64_t dir, const char *path, uint64_t n
     if (rc == 0) {
         rc = check_slashes(fs, &from, &to, flags);
         if (rc == 0)
-            rc = pmfs_rename(fs, from.parent, from.name, to.parent, to.name, flags);
+            rc = cred ? pmfs_rename_whiteout(fs, from.parent, from.name, to.parent,
+                                             to.name, flags, cred)
+                      : pmfs_rename(fs, from.parent, from.name, to.parent, to.name,
+                                    flags);
         leave(fs, &to);
     }
     leave(fs, &from);
     return rc;
+}
+
+int pmfs_path_rename(struct pmfs *fs, uint64_t dir, const char *path, uint64_t new_dir,
+                     const char *new_path, unsigned flags)
+{
+    return rename_paths(fs, dir, path, new_dir, new_path, flags, NULL);
+}
+
+int pmfs_path_rename_whiteout(struct pmfs *fs, uint64_t dir, const char *path,
+                              uint64_t new_dir, const char *new_path, unsigned flags,
+                              const struct pmfs_cred *cred)
+{
+    return rename_paths(fs, dir, path, new_dir, new_path, flags, cred);
 }
 
 /* ---- From an inode to its path ------------------------------------------------- */

@@ -43,8 +43,13 @@ static ssize_t send_answer(int fd, struct iovec *pieces, int count, void *userda
 
 static ssize_t receive(int fd, void *buffer, size_t size, void *userdata)
 {
+    struct fuse_in_header *header = buffer;
+    ssize_t got = read(own_fd ? own_fd : fd, buffer, size);
+
     (void)userdata;
-    return read(own_fd ? own_fd : fd, buffer, size);
+    if (got >= (ssize_t)sizeof(*header) && header->opcode == FUSE_TMPFILE)
+        header->opcode = FUSE_CREATE;
+    return got;
 }
 
 int channel_open(struct fuse_session *session)

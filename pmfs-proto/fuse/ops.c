@@ -8,7 +8,8 @@
  * as "never ask again":
  *
  *   fsync, fsyncdir, flush   there is nothing left to write
- *   open, opendir, create    lookups alone keep inodes alive; a new file comes by mknod
+ *   open, opendir, create    lookups alone keep inodes alive; a new file comes by mknod,
+ *                            but one without a name, which has nothing else
  */
 #include "pmfs-proto/fuse/ops.h"
 
@@ -374,10 +375,22 @@ _Static_assert((unsigned)PMFS_RENAME_NOREPLACE == RENAME_NOREPLACE &&
                    (unsigned)PMFS_RENAME_EXCHANGE == RENAME_EXCHANGE,
                "flags are passed on");
 
+static int rename_whiteout(fuse_req_t req, fuse_ino_t parent, const char *name,
+                           fuse_ino_t new_parent, const char *new_name, unsigned flags)
+{
+    const struct pmfs_cred cred = cred_of(req);
+
+    return pmfs_rename_whiteout(fs_of(req), parent, name, new_parent, new_name,
+                                flags & ~(unsigned)RENAME_WHITEOUT, &cred);
+}
+
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
                       fuse_ino_t new_parent, const char *new_name, unsigned flags)
 {
-    int error = pmfs_rename(fs_of(req), parent, name, new_parent, new_name, flags);
+    int error =
+        flags & RENAME_WHITEOUT
+            ? rename_whiteout(req, parent, name, new_parent, new_name, flags)
+            : pmfs_rename(fs_of(req), parent, name, new_parent, new_name, flags);
 
     reply_result(req, error);
 }
@@ -394,6 +407,34 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fi->direct_io = state_of(req)->direct_io;
     fi->keep_cache = 1;
     fuse_reply_open(req, fi);
+}
+
+/*
+ * Only of a file without a name: see channel.c. Whether it may get one (O_EXCL) the kernel
+ * decides. It has looked it up, and so keeps it alive.
+ */
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                      struct fuse_file_info *fi)
+{
+    const struct pmfs_cred cred = cred_of(req);
+    struct pmfs_attr attr;
+
+    if (strcmp(name, NAMELESS) != 0) {
+        fuse_reply_err(req, ENOSYS);
+        return;
+    }
+    int error = pmfs_tmpfile(fs_of(req), parent, mode, 0, &cred, &attr);
+    if (error < 0) {
+        reply_result(req, error);
+        return;
+    }
+    struct fuse_entry_param entry = entry_of(&attr);
+
+    fi->direct_io = state_of(req)->direct_io;
+    fi->keep_cache = 1;
+    pmfs_release(fs_of(req), attr.ino);
+    if (fuse_reply_create(req, &entry, fi) == -ENOENT)
+        pmfs_forget(fs_of(req), attr.ino, 1);
 }
 
 /* More pieces than one writev() takes: only large reads from small blocks have them. */
@@ -744,6 +785,7 @@ const struct fuse_lowlevel_ops ops = {
     .rmdir = op_rmdir,
     .rename = op_rename,
     .open = op_open,
+    .create = op_create,
     .opendir = op_opendir,
     .read = op_read,
     .write = op_write,

@@ -8,6 +8,9 @@
 
 #include "include/pmfs.h"
 
+/* What op_create() gets as the name of a file without one. */
+#define NAMELESS "/"
+
 /* User data of the session. Holds nothing that a killed daemon would lose. */
 struct mount_state {
     struct pmfs *fs; /* mounted with PMFS_COUNT_LOOKUPS */

@@ -32,8 +32,6 @@ static int open_place(const struct place *at, int flags, mode_t mode)
     struct pmfs_attr attr;
     int rc;
 
-    if ((flags & O_TMPFILE) == O_TMPFILE)
-        return -EOPNOTSUPP;
     rc = pmfs_path_open(at->fs, at->at.parent, at->at.name, flags | O_NOFOLLOW,
                         mode & 07777, &cred, &attr);
     if (rc < 0)
@@ -48,8 +46,12 @@ static int open_place(const struct place *at, int flags, mode_t mode)
 
 static int open_at(int dir, const char *path, int flags, mode_t mode)
 {
-    bool exclusive = flags & O_CREAT && flags & O_EXCL;
+    const int of_path = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     struct place at;
+
+    if (flags & O_PATH)
+        flags &= of_path;
+    bool exclusive = flags & O_CREAT && flags & O_EXCL;
     int rc =
         place_find(&at, dir, path, exclusive || flags & O_NOFOLLOW ? NOFOLLOW : FOLLOW);
 

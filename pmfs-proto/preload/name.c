@@ -205,11 +205,32 @@ static int link_fd(struct handle *file, int dir, const char *path)
     return (int)place_end(&at, rc);
 }
 
+/* What "/proc/self/fd/N" leads to, if it is ours, which the kernel does not know. */
+static struct handle *file_of_proc(const char *path)
+{
+    static const char start[] = "/proc/self/fd/";
+    const char *number = path + sizeof(start) - 1;
+
+    if (strncmp(path, start, sizeof(start) - 1) != 0)
+        return NULL;
+    size_t digits = strspn(number, "0123456789");
+    return digits > 0 && digits < 9 && !number[digits] ? handle_get(atoi(number))
+                                                       : NULL;
+}
+
+/* The file that linkat(2) is to link, if that is named by its descriptor. */
+static struct handle *file_to_link(int dir, const char *path, int flags)
+{
+    if (flags & AT_EMPTY_PATH && !*path)
+        return handle_get(dir);
+    return flags & AT_SYMLINK_FOLLOW ? file_of_proc(path) : NULL;
+}
+
 INTERPOSE(int, linkat,
           (int from_dir, const char *from, int to_dir, const char *to, int flags))
 {
     bool follows = flags & AT_SYMLINK_FOLLOW;
-    struct handle *file = flags & AT_EMPTY_PATH && !*from ? handle_get(from_dir) : NULL;
+    struct handle *file = file_to_link(from_dir, from, flags);
     struct pair pair;
     int rc;
 
@@ -236,6 +257,19 @@ _Static_assert((unsigned)PMFS_RENAME_NOREPLACE == RENAME_NOREPLACE &&
                    (unsigned)PMFS_RENAME_EXCHANGE == RENAME_EXCHANGE,
                "flags are passed on");
 
+static int rename_pair(const struct pair *pair, unsigned flags)
+{
+    const struct pmfs_place *from = &pair->from.at, *to = &pair->to.at;
+    const struct pmfs_cred cred = cred_get();
+
+    if (flags & RENAME_WHITEOUT)
+        return pmfs_path_rename_whiteout(pair->to.fs, from->parent, from->name,
+                                         to->parent, to->name,
+                                         flags & ~(unsigned)RENAME_WHITEOUT, &cred);
+    return pmfs_path_rename(pair->to.fs, from->parent, from->name, to->parent, to->name,
+                            flags);
+}
+
 INTERPOSE(int, renameat2,
           (int from_dir, const char *from, int to_dir, const char *to, unsigned flags))
 {
@@ -246,8 +280,7 @@ INTERPOSE(int, renameat2,
         return pair_host(&pair, REAL(renameat2)(pair.from.dir, pair.from.path,
                                                 pair.to.dir, pair.to.path, flags));
     if (rc == 0)
-        rc = pmfs_path_rename(pair.to.fs, pair.from.at.parent, pair.from.at.name,
-                              pair.to.at.parent, pair.to.at.name, flags);
+        rc = rename_pair(&pair, flags);
     return pair_end(&pair, rc);
 }
 

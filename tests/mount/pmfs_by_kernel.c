@@ -283,6 +283,21 @@ int pmfs_mknod(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode
     return found_made(fs, rc, parent, name, cred, attr);
 }
 
+int pmfs_tmpfile(struct pmfs *fs, uint64_t parent, uint32_t mode, unsigned flags,
+                 const struct pmfs_cred *cred, struct pmfs_attr *attr)
+{
+    int never_linked = flags & PMFS_NEVER_LINKED ? O_EXCL : 0;
+    int fd = open(path_of(fs, parent), O_TMPFILE | O_RDWR | O_CLOEXEC | never_linked,
+                  mode & 07777);
+    int rc = add_node(fs, fd, attr);
+
+    if (rc < 0)
+        return rc;
+    fs->nodes[attr->ino].opens++;
+    fs->nodes[attr->ino].lookups += fs->counts_lookups;
+    return result_of(fchown(fd, cred->uid, cred->gid));
+}
+
 int pmfs_mkdir(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
@@ -341,6 +356,22 @@ int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new
         renameat2(fd_of(fs, parent), name, fd_of(fs, new_parent), new_name, flags));
 
     drop_all_gone(fs);
+    return rc;
+}
+
+int pmfs_rename_whiteout(struct pmfs *fs, uint64_t parent, const char *name,
+                         uint64_t new_parent, const char *new_name, unsigned flags,
+                         const struct pmfs_cred *cred)
+{
+    struct stat before = {0}, after;
+    int dir = fd_of(fs, parent);
+
+    fstatat(dir, name, &before, AT_SYMLINK_NOFOLLOW);
+    int rc =
+        pmfs_rename(fs, parent, name, new_parent, new_name, flags | RENAME_WHITEOUT);
+    if (rc == 0 && fstatat(dir, name, &after, AT_SYMLINK_NOFOLLOW) == 0 &&
+        after.st_ino != before.st_ino)
+        rc = result_of(fchownat(dir, name, cred->uid, cred->gid, AT_SYMLINK_NOFOLLOW));
     return rc;
 }
 

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/xattr.h>
@@ -167,8 +168,14 @@ static void every_rename_answers_as_on_tmpfs(void **state)
     static const char *const tos[] = {
         "file",     "other/file", "other/empty", "other/full", "new", "other/new",
         "full/new", "full/inner", "full",        "file/new",   "."};
-    static const unsigned all_flags[] = {0, RENAME_NOREPLACE, RENAME_EXCHANGE,
-                                         RENAME_NOREPLACE | RENAME_EXCHANGE, 1 << 7};
+    static const unsigned all_flags[] = {0,
+                                         RENAME_NOREPLACE,
+                                         RENAME_EXCHANGE,
+                                         RENAME_NOREPLACE | RENAME_EXCHANGE,
+                                         1 << 7,
+                                         RENAME_WHITEOUT,
+                                         RENAME_WHITEOUT | RENAME_NOREPLACE,
+                                         RENAME_WHITEOUT | RENAME_EXCHANGE};
     struct mount_fixture *f = *state;
     char what[128];
 
@@ -413,16 +420,109 @@ static int act_in_sticky_directory(int dir, const void *arg)
     return act_as_nobody(dir, act_name, arg);
 }
 
-/* Nobody stacks a filesystem on this one: there are no whiteouts. */
-static void renaming_leaves_no_whiteouts(void **state)
+/* Who renames has it, and needs no privilege for that. */
+static int act_whiteout_of_nobody(int dir, const void *arg)
 {
-    struct mount_fixture *f = *state;
-    int dir = open(in_mount(f, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat status;
 
-    write_file(in_mount(f, "file"), "", 0);
-    assert_errno(renameat2(dir, "file", dir, "new", RENAME_WHITEOUT), EINVAL);
-    assert_success(faccessat(dir, "file", F_OK, 0));
-    close(dir);
+    if (fchmod(dir, 0777) < 0)
+        return errno;
+    int answer = act_as_nobody(dir, act_rename, arg);
+    if (answer == 0 && fstatat(dir, "file", &status, 0) == 0 &&
+        (status.st_uid != NOBODY || status.st_rdev != 0 || status.st_mode != S_IFCHR))
+        return EBADMSG;
+    return answer;
+}
+
+/* ---- Files without a name -------------------------------------------------------- */
+
+struct nameless {
+    const char *dir;
+    int flags;
+    bool by_proc; /* linked by /proc, as who has no privilege does */
+};
+
+static int link_nameless(int fd, int dir, const char *name, bool by_proc)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return by_proc ? linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW)
+                   : linkat(fd, "", dir, name, AT_EMPTY_PATH);
+}
+
+/* What is only possible before a name is given, and what only once. */
+static int act_nameless(int dir, const void *arg)
+{
+    const struct nameless *nameless = arg;
+    int fd = openat(dir, nameless->dir, O_TMPFILE | O_CLOEXEC | nameless->flags, 0640);
+    struct stat status;
+    char found[8] = "";
+
+    if (fd < 0)
+        return errno;
+    int failed = write(fd, "content", 7) != 7 || fstat(fd, &status) < 0 ||
+                 status.st_nlink != 0 || fchmod(fd, 0604) < 0;
+    int answer = result(link_nameless(fd, dir, "linked", nameless->by_proc));
+    if (answer == 0)
+        failed |= fstat(fd, &status) < 0 || status.st_nlink != 1 ||
+                  link_nameless(fd, dir, "empty/again", nameless->by_proc) < 0 ||
+                  fstat(fd, &status) < 0 || status.st_nlink != 2;
+    close(fd);
+    fd = openat(dir, "linked", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        failed |= read(fd, found, sizeof(found)) != 7 || strcmp(found, "content") != 0;
+    close(fd);
+    return failed ? EBADMSG : answer;
+}
+
+static void every_nameless_file_is_as_on_tmpfs(void **state)
+{
+    static const char *const dirs[] = {".", "full", "file", "none"};
+    static const int flags[] = {O_RDWR, O_WRONLY, O_RDONLY, O_RDWR | O_EXCL,
+                                O_RDWR | O_DIRECT};
+    struct mount_fixture *f = *state;
+    char what[128];
+
+    for (size_t i = 0; i < 2 * (sizeof(dirs) / sizeof(*dirs)); i++)
+        for (size_t j = 0; j < sizeof(flags) / sizeof(*flags); j++) {
+            const struct nameless nameless = {dirs[i / 2], flags[j], i % 2};
+
+            snprintf(what, sizeof(what), "nameless in %s, flags %o", nameless.dir,
+                     (unsigned)nameless.flags);
+            assert_as_on_tmpfs(f, what, act_nameless, &nameless);
+        }
+}
+
+static int act_nameless_of_nobody(int dir, const void *arg)
+{
+    if (fchmod(dir, 0777) < 0 || fchmodat(dir, "empty", 0777, 0) < 0)
+        return errno;
+    return act_as_nobody(dir, act_nameless, arg);
+}
+
+static void nameless_file_is_freed_when_it_is_closed(void **state)
+{
+    static char bytes[1 << 20];
+    struct mount_fixture *f = *state;
+    struct statvfs before, during, after;
+
+    write_file(in_mount(f, "first"), "content", 7);
+    assert_success(statvfs(f->mountpoint, &before));
+    int fd = open(f->mountpoint, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    assert_success(fd);
+    assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+    assert_success(statvfs(f->mountpoint, &during));
+    assert_true(during.f_bfree + 256 <= before.f_bfree);
+    close(fd);
+    /* The kernel forgets it in its own time; the inode table keeps what it took. */
+    for (int i = 0; i < 1000; i++) {
+        assert_success(statvfs(f->mountpoint, &after));
+        if (after.f_bfree >= during.f_bfree + 256)
+            break;
+        usleep(10000);
+    }
+    assert_true(after.f_bfree >= during.f_bfree + 256);
 }
 
 static int act_rename_in_sticky_directory(int dir, const void *arg)
@@ -447,6 +547,8 @@ static void others_may_do_what_they_may_on_tmpfs(void **state)
         {SYMLINK, "new", "any", 0},
     };
     static const struct renaming renaming = {"file", "new", 0};
+    static const struct renaming whiteout = {"file", "new", RENAME_WHITEOUT};
+    static const struct nameless nameless = {".", O_RDWR, true};
     struct mount_fixture *f = *state;
 
     if (geteuid() != 0)
@@ -459,6 +561,8 @@ static void others_may_do_what_they_may_on_tmpfs(void **state)
                            &namings[i]);
     }
     assert_as_on_tmpfs(f, "sticky rename", act_rename_in_sticky_directory, &renaming);
+    assert_as_on_tmpfs(f, "whiteout", act_whiteout_of_nobody, &whiteout);
+    assert_as_on_tmpfs(f, "nameless", act_nameless_of_nobody, &nameless);
 }
 
 static int act_in_setgid_directory(int dir, const void *arg)
@@ -880,7 +984,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_mounted(every_rename_answers_as_on_tmpfs),
-        test_mounted(renaming_leaves_no_whiteouts),
+        test_mounted(every_nameless_file_is_as_on_tmpfs),
+        test_mounted(nameless_file_is_freed_when_it_is_closed),
         test_mounted(a_name_that_is_replaced_is_never_missing),
         test_mounted(an_open_file_that_is_unlinked_leaves_no_other_name),
         test_mounted(every_call_with_a_name_answers_as_on_tmpfs),

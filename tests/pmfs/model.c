@@ -122,18 +122,28 @@ struct model_inode *model_make(struct model *model, struct model_inode *dir,
     return inode;
 }
 
+struct model_inode *model_make_nameless(struct model *model, uint32_t mode,
+                                        uint64_t ino, bool linkable)
+{
+    struct model_inode *inode = add_inode(model, mode, ino);
+
+    inode->linkable = linkable;
+    return inode;
+}
+
 int model_may_link(const struct model_inode *inode, const struct model_inode *dir,
                    const char *name)
 {
     if (S_ISDIR(inode->mode))
         return -EPERM;
     int rc = model_may_make(dir, name);
-    return rc == 0 && inode->nlink == 0 ? -ENOENT : rc;
+    return rc == 0 && inode->nlink == 0 && !inode->linkable ? -ENOENT : rc;
 }
 
 void model_link(struct model_inode *inode, struct model_inode *dir, const char *name)
 {
     add_entry(dir, name, inode);
+    inode->linkable = false;
 }
 
 int model_may_remove(const struct model_inode *dir, const char *name, bool directory)

@@ -24,6 +24,7 @@ struct model_inode {
     uint64_t ino; /* that pmfs gave it */
     uint32_t mode, nlink, uid, gid;
     uint64_t opens, lookups;
+    bool linkable; /* it has never had a name, and may get one */
     uint64_t size;
     uint8_t *bytes; /* content or target, `capacity` of them, zeros past the end */
     uint64_t capacity;
@@ -53,6 +54,10 @@ struct model_inode *model_find(const struct model_inode *dir, const char *name);
 int model_may_make(const struct model_inode *dir, const char *name);
 struct model_inode *model_make(struct model *model, struct model_inode *dir,
                                const char *name, uint32_t mode, uint64_t ino);
+
+/* A file without a name. */
+struct model_inode *model_make_nameless(struct model *model, uint32_t mode,
+                                        uint64_t ino, bool linkable);
 
 int model_may_link(const struct model_inode *inode, const struct model_inode *dir,
                    const char *name);

@@ -36,7 +36,8 @@ explore_exactly --setting ace --length 1 --nested 4
 # Lazily and eagerly alike, wherever all states can be tried.
 explore_exactly --setting ace --length 1 --no-kill --nested 0 --strategy both
 explore_exactly --setting extra --no-kill --nested 0
-explore --setting extra --operation write-long --no-kill --nested 0
+explore --setting extra --operation write-long --operation whiteout-A/foo-A/bar \
+    --operation split-whiteout-D --no-kill --nested 0
 explore --setting lanes --no-kill --nested 0 --operation creat-foo \
     --operation creat-A/bar --operation unlink-foo --operation rename-foo-A/foo --operation extend-foo \
     --operation overwrite-block-A/bar --operation chmod-foo --operation clear-A/bar

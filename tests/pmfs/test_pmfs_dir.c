@@ -196,6 +196,28 @@ static void names_change_within_a_directory_as_it_grows(void **state)
     fixture_fsck_and_mount(f);
 }
 
+/* The same, where each leaves a whiteout: also in the block that is split for the new name. */
+static void names_leave_whiteouts_in_a_directory_as_it_grows(void **state)
+{
+    struct fixture *f = *state;
+    char name[32];
+
+    mount_with_blocks_of(f, 512);
+    uint64_t dir = make_large(f, 500);
+    for (int i = 0; i < 500; i++) {
+        uint64_t ino = find(f, dir, name_of(i));
+
+        snprintf(name, sizeof(name), "another %d", i);
+        assert_ok(pmfs_rename_whiteout(f->fs, dir, name_of(i), dir, name, 0, &nobody));
+        assert_int_equal(find(f, dir, name), ino);
+        find(f, dir, name_of(i));
+        assert_int_equal(f->attr.mode, S_IFCHR);
+    }
+    assert_int_equal(names_in(f, dir), 1000);
+    fixture_fsck_and_mount(f);
+    assert_int_equal(f->summary.others, 500);
+}
+
 /* One name that moves on and on, in blocks that it leaves empty. */
 static void one_name_leaves_no_blocks_behind(void **state)
 {
@@ -504,6 +526,7 @@ int main(void)
         TEST_EMPTY(a_very_large_directory_has_all_its_names),
         TEST_EMPTY(blocks_of_a_shrunk_directory_are_few),
         TEST_EMPTY(names_change_within_a_directory_as_it_grows),
+        TEST_EMPTY(names_leave_whiteouts_in_a_directory_as_it_grows),
         TEST_EMPTY(one_name_leaves_no_blocks_behind),
         TEST_EMPTY(listing_goes_on_while_a_directory_grows_and_shrinks),
         TEST_EMPTY(a_listing_that_breaks_off_between_equal_hashes_misses_none),

@@ -59,6 +59,16 @@ static struct model_inode *pick_type(struct run *run, uint32_t type)
     return run->model.root;
 }
 
+/* One without a name, mostly. */
+static struct model_inode *pick_nameless(struct run *run)
+{
+    struct model_inode *inode = pick(run);
+
+    for (int i = 0; i < 10 && inode->nlink; i++)
+        inode = pick(run);
+    return inode;
+}
+
 /* Mostly directories. */
 static struct model_inode *pick_dir(struct run *run)
 {
@@ -146,10 +156,31 @@ static void do_make(struct run *run)
     count_lookup(run, made);
 }
 
+static void do_make_nameless(struct run *run)
+{
+    struct fixture *f = run->f;
+    struct model_inode *dir = pick_dir(run), *made;
+    uint32_t mode = S_IFREG | (uint32_t)below(run, 01000);
+    const struct pmfs_cred cred = {.uid = (uint32_t)below(run, 9), .gid = 3};
+    unsigned flags = below(run, 4) ? 0 : PMFS_NEVER_LINKED;
+
+    if (run->model.inode_count >= INODES_MAX)
+        return;
+    if (!did(run, pmfs_tmpfile(f->fs, dir->ino, mode, flags, &cred, &f->attr),
+             S_ISDIR(dir->mode) ? 0 : -ENOTDIR, "make nameless"))
+        return;
+    made = model_make_nameless(&run->model, mode, f->attr.ino, flags == 0);
+    made->uid = cred.uid;
+    made->gid = cred.gid;
+    made->opens = 1;
+    count_lookup(run, made);
+}
+
 static void do_link(struct run *run)
 {
     struct fixture *f = run->f;
-    struct model_inode *inode = pick(run), *dir = pick_dir(run);
+    struct model_inode *inode = below(run, 2) ? pick(run) : pick_nameless(run);
+    struct model_inode *dir = pick_dir(run);
     char name[MODEL_NAME_SIZE];
 
     pick_name(run, name);
@@ -193,6 +224,34 @@ static void do_rename(struct run *run)
     if (did(run, pmfs_rename(run->f->fs, dir->ino, name, new_dir->ino, new_name, flags),
             model_may_rename(dir, name, new_dir, new_name, flags), "rename"))
         model_rename(&run->model, dir, name, new_dir, new_name, flags);
+}
+
+static void do_rename_whiteout(struct run *run)
+{
+    struct fixture *f = run->f;
+    struct model_inode *dir = pick_dir(run), *made;
+    struct model_inode *new_dir = below(run, 2) ? dir : pick_dir(run);
+    const struct pmfs_cred cred = {.uid = (uint32_t)below(run, 9), .gid = 3};
+    char name[MODEL_NAME_SIZE], new_name[MODEL_NAME_SIZE];
+    unsigned flags = below(run, 3) ? 0 : PMFS_RENAME_NOREPLACE;
+
+    pick_entry(run, dir, name);
+    pick_name(run, new_name);
+    if (run->model.inode_count >= INODES_MAX)
+        return;
+    if (!did(run,
+             pmfs_rename_whiteout(f->fs, dir->ino, name, new_dir->ino, new_name, flags,
+                                  &cred),
+             model_may_rename(dir, name, new_dir, new_name, flags), "rename whiteout"))
+        return;
+    model_rename(&run->model, dir, name, new_dir, new_name, flags);
+    if (model_find(dir, name))
+        return; /* they were one file */
+    assert_ok(pmfs_lookup(f->fs, dir->ino, name, &f->attr));
+    made = model_make(&run->model, dir, name, S_IFCHR, f->attr.ino);
+    made->uid = cred.uid;
+    made->gid = cred.gid;
+    count_lookup(run, made);
 }
 
 static int expected_of_file(const struct model_inode *inode)
@@ -445,10 +504,8 @@ static void do_open(struct run *run)
 
 static void do_close_or_forget(struct run *run)
 {
-    struct model_inode *inode = pick(run);
+    struct model_inode *inode = pick_nameless(run); /* the interesting ones */
 
-    for (int i = 0; i < 10 && inode->nlink; i++)
-        inode = pick(run); /* those without a name are the interesting ones */
     if (inode->opens) {
         inode->opens--;
         pmfs_release(run->f->fs, inode->ino);
@@ -574,11 +631,13 @@ static void step(struct run *run)
         do_make,
         do_make,
         do_make,
+        do_make_nameless,
         do_link,
         do_remove,
         do_remove,
         do_rename,
         do_rename,
+        do_rename_whiteout,
         do_write,
         do_write,
         do_write,

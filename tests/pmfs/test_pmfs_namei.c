@@ -402,6 +402,98 @@ static void unmounting_frees_open_files_without_a_name(void **state)
     assert_int_equal(f->summary.files, 0);
 }
 
+static uint64_t make_nameless(struct fixture *f, uint64_t parent, unsigned flags)
+{
+    assert_ok(pmfs_tmpfile(f->fs, parent, 0640, flags, &nobody, &f->attr));
+    assert_int_equal(f->attr.nlink, 0);
+    return f->attr.ino;
+}
+
+static void nameless_file_gets_names_with_all_that_it_holds(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t dir = make_dir(f, ROOT, "d"), ino = make_nameless(f, ROOT, 0);
+
+    write_text(f, ino, 0, "content");
+    assert_ok(pmfs_setxattr(f->fs, ino, "user.a", "value", 5, 0));
+    assert_ok(pmfs_link(f->fs, ino, dir, "a", &f->attr));
+    assert_int_equal(f->attr.nlink, 1);
+    assert_int_equal(f->attr.mode, S_IFREG | 0640);
+    assert_int_equal(f->attr.uid, nobody.uid);
+    assert_ok(pmfs_link(f->fs, ino, ROOT, "b", &f->attr));
+    pmfs_release(f->fs, ino);
+    fixture_fsck_and_mount(f);
+    assert_int_equal(find(f, dir, "a"), ino);
+    assert_int_equal(find(f, ROOT, "b"), ino);
+    assert_int_equal(f->attr.nlink, 2);
+    assert_bytes(f, ino, 0, "content", 7);
+}
+
+static void nameless_file_is_freed_when_it_is_released(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t before = make_file(f, ROOT, "first") ? blocks_free(f) : 0;
+    uint64_t ino = make_nameless(f, ROOT, 0);
+
+    write_text(f, ino, 100000, "content");
+    assert_ok(pmfs_open(f->fs, ino));
+    pmfs_release(f->fs, ino);
+    assert_bytes(f, ino, 100000, "content", 7);
+    pmfs_release(f->fs, ino);
+    assert_error(pmfs_getattr(f->fs, ino, &f->attr), ESTALE);
+    assert_error(pmfs_link(f->fs, ino, ROOT, "a", &f->attr), ESTALE);
+    assert_int_equal(blocks_free(f), before);
+}
+
+static void nameless_file_lives_until_it_is_forgotten(void **state)
+{
+    struct fixture *f = *state;
+
+    f->mount.flags = PMFS_COUNT_LOOKUPS;
+    fixture_remount(f);
+    uint64_t ino = make_nameless(f, ROOT, 0);
+    pmfs_release(f->fs, ino);
+    assert_ok(pmfs_link(f->fs, ino, ROOT, "a", &f->attr));
+    assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+    pmfs_forget(f->fs, ino, 1);
+    assert_int_equal(attr_of(f, ino).nlink, 0);
+    pmfs_forget(f->fs, ino, 1);
+    assert_error(pmfs_getattr(f->fs, ino, &f->attr), ESTALE);
+}
+
+static void only_what_never_had_a_name_may_get_its_first(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_nameless(f, ROOT, PMFS_NEVER_LINKED);
+    uint64_t other = make_nameless(f, ROOT, 0);
+
+    assert_error(pmfs_link(f->fs, ino, ROOT, "a", &f->attr), ENOENT);
+    assert_ok(pmfs_link(f->fs, other, ROOT, "a", &f->attr));
+    assert_error(pmfs_link(f->fs, other, ROOT, "a", &f->attr), EEXIST);
+    assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+    assert_error(pmfs_link(f->fs, other, ROOT, "a", &f->attr), ENOENT);
+    pmfs_release(f->fs, ino);
+    pmfs_release(f->fs, other);
+}
+
+static void nameless_file_inherits_of_its_directory(void **state)
+{
+    struct fixture *f = *state;
+    const struct pmfs_cred cred = {.uid = 1, .gid = 2, .umask = 027};
+    const struct pmfs_attr values = {.mode = 02755, .gid = 77};
+    uint64_t dir = make_dir(f, ROOT, "d"), file = make_file(f, ROOT, "file");
+
+    assert_ok(pmfs_setattr(f->fs, dir, &values, PMFS_SET_MODE | PMFS_SET_GID, NULL));
+    assert_ok(pmfs_tmpfile(f->fs, dir, 0666, 0, &cred, &f->attr));
+    assert_int_equal(f->attr.mode, S_IFREG | 0640);
+    assert_int_equal(f->attr.uid, 1);
+    assert_int_equal(f->attr.gid, 77);
+    pmfs_release(f->fs, f->attr.ino);
+    assert_error(pmfs_tmpfile(f->fs, file, 0666, 0, &cred, &f->attr), ENOTDIR);
+    assert_error(pmfs_tmpfile(f->fs, dir, 0666, 2, &cred, &f->attr), EINVAL);
+    assert_error(pmfs_tmpfile(f->fs, 1000, 0666, 0, &cred, &f->attr), ESTALE);
+}
+
 /* ---- Renaming ------------------------------------------------------------------ */
 
 static void rename_moves_a_name(void **state)
@@ -518,6 +610,57 @@ static void rename_exchange_swaps_file_and_directory(void **state)
     assert_error(pmfs_rename(f->fs, d1, "a", d2, "x", PMFS_RENAME_EXCHANGE), ENOENT);
 }
 
+static void assert_whiteout(struct fixture *f, uint64_t parent, const char *name)
+{
+    find(f, parent, name);
+    assert_int_equal(f->attr.mode, S_IFCHR);
+    assert_int_equal(f->attr.rdev, 0);
+    assert_int_equal(f->attr.nlink, 1);
+    assert_int_equal(f->attr.uid, nobody.uid);
+    assert_int_equal(f->attr.gid, nobody.gid);
+}
+
+#define RENAME_WHITED(from, name, to, new_name, flags)                                 \
+    pmfs_rename_whiteout(f->fs, from, name, to, new_name, flags, &nobody)
+
+static void rename_leaves_a_whiteout(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t file = make_file(f, ROOT, "a"), other = make_file(f, ROOT, "b");
+    uint64_t d1 = make_dir(f, ROOT, "d1"), d2 = make_dir(f, ROOT, "d2");
+    uint64_t dir = make_dir(f, d1, "d");
+
+    assert_ok(RENAME_WHITED(ROOT, "a", ROOT, "c", PMFS_RENAME_NOREPLACE));
+    assert_ok(RENAME_WHITED(ROOT, "b", d2, "b", 0));
+    assert_ok(RENAME_WHITED(d1, "d", d2, "d", 0));
+    assert_ok(RENAME_WHITED(d2, "b", ROOT, "b", 0)); /* over a whiteout */
+    fixture_fsck_and_mount(f);
+    assert_whiteout(f, ROOT, "a");
+    assert_whiteout(f, d1, "d");
+    assert_whiteout(f, d2, "b");
+    assert_int_equal(find(f, ROOT, "c"), file);
+    assert_int_equal(find(f, ROOT, "b"), other);
+    assert_int_equal(find(f, d2, "d"), dir);
+    assert_int_equal(find(f, dir, ".."), d2);
+    assert_int_equal(attr_of(f, d1).nlink, 2);
+    assert_int_equal(attr_of(f, d2).nlink, 3);
+}
+
+static void rename_that_does_nothing_leaves_no_whiteout(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_ok(pmfs_link(f->fs, ino, ROOT, "b", &f->attr));
+    assert_ok(RENAME_WHITED(ROOT, "a", ROOT, "b", 0));
+    assert_int_equal(find(f, ROOT, "a"), ino);
+    assert_error(RENAME_WHITED(ROOT, "a", ROOT, "b", PMFS_RENAME_NOREPLACE), EEXIST);
+    assert_error(RENAME_WHITED(ROOT, "a", ROOT, "b", PMFS_RENAME_EXCHANGE), EINVAL);
+    assert_error(RENAME_WHITED(ROOT, "none", ROOT, "c", 0), ENOENT);
+    assert_error(pmfs_rename(f->fs, ROOT, "a", ROOT, "c", 4), EINVAL);
+    assert_int_equal(find(f, ROOT, "a"), ino);
+}
+
 static void rename_of_what_is_not_there_is_enoent(void **state)
 {
     struct fixture *f = *state;
@@ -631,6 +774,10 @@ static void create_unlink_and_rename_cost_two_fences(void **state)
     assert_int_equal(
         FENCES(f, pmfs_mknod(f->fs, ROOT, "a", 0644, 0, &nobody, &f->attr)), 2);
     assert_int_equal(FENCES(f, pmfs_rename(f->fs, ROOT, "a", dir, "b", 0)), 2);
+    assert_int_equal(FENCES(f, RENAME_WHITED(dir, "b", ROOT, "a", 0)), 2);
+    assert_int_equal(FENCES(f, RENAME_WHITED(ROOT, "a", dir, "b", 0)), 2);
+    assert_ok(pmfs_unlink(f->fs, ROOT, "a"));
+    find(f, dir, "b");
     assert_int_equal(FENCES(f, pmfs_link(f->fs, f->attr.ino, ROOT, "a", &f->attr)), 2);
     assert_int_equal(FENCES(f, pmfs_unlink(f->fs, ROOT, "a")), 2);
     assert_int_equal(FENCES(f, pmfs_unlink(f->fs, dir, "b")), 2);
@@ -638,6 +785,10 @@ static void create_unlink_and_rename_cost_two_fences(void **state)
                      2);
     assert_int_equal(FENCES(f, pmfs_rmdir(f->fs, dir, "e")), 2);
     assert_int_equal(FENCES(f, pmfs_lookup(f->fs, ROOT, "d", &f->attr)), 0);
+    assert_int_equal(FENCES(f, pmfs_tmpfile(f->fs, dir, 0644, 0, &nobody, &f->attr)),
+                     2);
+    assert_int_equal(FENCES(f, pmfs_link(f->fs, f->attr.ino, dir, "n", &f->attr)), 2);
+    pmfs_release(f->fs, f->attr.ino);
 }
 
 int main(void)
@@ -674,6 +825,11 @@ int main(void)
         TEST(open_file_lives_without_a_name),
         TEST(looked_up_file_lives_until_forgotten),
         TEST(unmounting_frees_open_files_without_a_name),
+        TEST(nameless_file_gets_names_with_all_that_it_holds),
+        TEST(nameless_file_is_freed_when_it_is_released),
+        TEST(nameless_file_lives_until_it_is_forgotten),
+        TEST(only_what_never_had_a_name_may_get_its_first),
+        TEST(nameless_file_inherits_of_its_directory),
         TEST(rename_moves_a_name),
         TEST(rename_replaces_a_file),
         TEST(rename_replaces_an_empty_directory_only),
@@ -683,6 +839,8 @@ int main(void)
         TEST(rename_onto_another_name_of_the_same_inode_does_nothing),
         TEST(rename_noreplace_is_eexist),
         TEST(rename_exchange_swaps_file_and_directory),
+        TEST(rename_leaves_a_whiteout),
+        TEST(rename_that_does_nothing_leaves_no_whiteout),
         TEST(rename_of_what_is_not_there_is_enoent),
         TEST(listing_shows_each_name_once),
         TEST(listing_goes_on_while_names_come_and_go),

@@ -177,6 +177,35 @@ static int call_exchange(struct fixture *f)
     return pmfs_rename(f->fs, ROOT, "small", ROOT, "dir", PMFS_RENAME_EXCHANGE);
 }
 
+static int call_rename_whiteout(struct fixture *f)
+{
+    return pmfs_rename_whiteout(f->fs, ROOT, "small", ROOT, "large", 0, &nobody);
+}
+
+static int call_tmpfile(struct fixture *f)
+{
+    int rc = pmfs_tmpfile(f->fs, find_surely(f, "empty"), 0644, 0, &nobody, &attr);
+
+    if (rc == 0)
+        pmfs_release(f->fs, attr.ino);
+    return rc;
+}
+
+static int call_link_nameless(struct fixture *f)
+{
+    counting = false;
+    assert_ok(pmfs_tmpfile(f->fs, ROOT, 0644, 0, &nobody, &attr));
+    counting = true;
+
+    uint64_t ino = attr.ino;
+    int rc = pmfs_link(f->fs, ino, ROOT, "linked", &attr);
+
+    counting = false;
+    pmfs_release(f->fs, ino);
+    counting = true;
+    return rc;
+}
+
 static int call_write(struct fixture *f)
 {
     static const uint8_t bytes[10 * BLOCK] = {1, 2, 3};
@@ -304,6 +333,9 @@ static const struct {
     {"rename of a directory", call_rename_dir, false},
     {"rename over a large file", call_replace, false},
     {"exchange", call_exchange, false},
+    {"rename with a whiteout", call_rename_whiteout, false},
+    {"tmpfile that inherits an ACL", call_tmpfile, false},
+    {"link of a nameless file", call_link_nameless, false},
     {"write", call_write, true},
     {"append", call_append, false},
     {"write far past the end", call_write_far, false},

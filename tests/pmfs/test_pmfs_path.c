@@ -240,6 +240,50 @@ static void slash_is_for_directories_only(void **state)
     assert_ok(pmfs_path_rmdir(fs, ROOT, "moved/"));
 }
 
+static void nameless_file_is_opened_by_its_directory(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs *fs = f->fs;
+    const int flags = O_TMPFILE | O_RDWR;
+
+    path_mkdir(f, "dir");
+    path_create(f, "file");
+    path_symlink(f, "dir", "link");
+    assert_ok(pmfs_path_open(fs, ROOT, "link", flags, 0600, &nobody, &f->attr));
+    assert_int_equal(f->attr.nlink, 0);
+    uint64_t ino = f->attr.ino;
+    assert_ok(pmfs_link(fs, ino, ROOT, "linked", &f->attr));
+    pmfs_release(fs, ino);
+    assert_ok(pmfs_path_open(fs, ROOT, "/", flags | O_EXCL, 0600, &nobody, &f->attr));
+    assert_error(pmfs_link(fs, f->attr.ino, ROOT, "never", &f->attr), ENOENT);
+    pmfs_release(fs, f->attr.ino);
+    assert_error(pmfs_path_open(fs, ROOT, "file", flags, 0600, &nobody, &f->attr),
+                 ENOTDIR);
+    assert_error(
+        pmfs_path_open(fs, ROOT, "link", flags | O_NOFOLLOW, 0600, &nobody, &f->attr),
+        ENOTDIR);
+    assert_error(pmfs_path_open(fs, ROOT, "dir", O_TMPFILE, 0600, &nobody, &f->attr),
+                 EINVAL);
+    assert_error(
+        pmfs_path_open(fs, ROOT, "dir", flags | O_CREAT, 0600, &nobody, &f->attr),
+        EINVAL);
+}
+
+static void whiteout_takes_the_place_of_a_path(void **state)
+{
+    struct fixture *f = *state;
+
+    path_mkdir(f, "a");
+    path_mkdir(f, "b");
+    path_create(f, "a/file");
+    assert_ok(pmfs_path_rename_whiteout(f->fs, ROOT, "a/file", ROOT, "b/../b/new", 0,
+                                        &nobody));
+    assert_ok(pmfs_path_getattr(f->fs, ROOT, "a/file", 0, &f->attr));
+    assert_int_equal(f->attr.mode, S_IFCHR);
+    assert_ok(pmfs_path_getattr(f->fs, ROOT, "b/new", 0, &f->attr));
+    assert_true(S_ISREG(f->attr.mode));
+}
+
 static void dots_and_the_root_are_neither_made_nor_removed(void **state)
 {
     struct fixture *f = *state;
@@ -387,6 +431,8 @@ int main(void)
         TEST(open_file_lives_on_without_its_name),
         TEST(truncating_open_empties_a_file),
         TEST(slash_is_for_directories_only),
+        TEST(nameless_file_is_opened_by_its_directory),
+        TEST(whiteout_takes_the_place_of_a_path),
         TEST(dots_and_the_root_are_neither_made_nor_removed),
         TEST(link_follows_if_asked),
         TEST(setattr_reaches_what_the_path_leads_to),

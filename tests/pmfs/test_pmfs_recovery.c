@@ -100,6 +100,26 @@ static void replaced_open_file_is_freed_by_mounting(void **state)
     assert_int_equal(recovery_of(f).orphans, 1);
 }
 
+static void mounting_frees_what_never_got_a_name(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first = make_file(f, ROOT, "first"), before = blocks_free(f);
+
+    for (int i = 0; i < 2; i++) {
+        assert_ok(pmfs_tmpfile(f->fs, ROOT, 0644, 0, &nobody, &f->attr));
+        write_text(f, f->attr.ino, 0, "content");
+    }
+    uint64_t linked = f->attr.ino;
+    assert_ok(pmfs_link(f->fs, linked, ROOT, "linked", &f->attr));
+    crash(f);
+    fixture_mount(f);
+    assert_int_equal(recovery_of(f).orphans, 1);
+    assert_int_equal(find(f, ROOT, "linked"), linked);
+    assert_bytes(f, linked, 0, "content", 7);
+    assert_int_equal(find(f, ROOT, "first"), first);
+    assert_int_equal(blocks_free(f), before - 1);
+}
+
 /* As after the first of the transactions that a large truncation takes. */
 static void mounting_ends_a_truncation(void **state)
 {
@@ -193,6 +213,7 @@ int main(void)
         TEST(everything_returned_is_there_without_unmounting),
         TEST(mounting_frees_files_that_were_open_without_a_name),
         TEST(replaced_open_file_is_freed_by_mounting),
+        TEST(mounting_frees_what_never_got_a_name),
         TEST(mounting_ends_a_truncation),
         TEST(child_of_a_fork_changes_nothing),
         TEST(fsck_does_not_write),

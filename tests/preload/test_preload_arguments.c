@@ -255,17 +255,56 @@ static void flags_of_renames(void)
         put("a", "a");
         put("b", "b");
         note("flags %x", flags);
-        /* A whiteout is a device; tmpfs has them, pmfs has not. */
-        if (!(flags & RENAME_WHITEOUT) || flags & RENAME_EXCHANGE) {
-            TRY(renameat2(dir, "a", dir, "b", flags));
-            TRY(renameat2(dir, "a", dir, "c", flags));
-            TRY(renameat2(dir, "none", dir, "b", flags));
-        }
+        TRY(renameat2(dir, "a", dir, "b", flags));
+        note_name("a");
+        note_name("b");
+        TRY(renameat2(dir, "a", dir, "c", flags));
+        note_name("a");
+        note_name("c");
+        TRY(renameat2(dir, "none", dir, "b", flags));
         unlink(path("a"));
         unlink(path("b"));
         unlink(path("c"));
         close(dir);
     }
+}
+
+/* Of files without a name. */
+static void flags_of_nameless(void)
+{
+    static const int flags[] = {O_RDONLY,
+                                O_WRONLY,
+                                O_RDWR,
+                                O_ACCMODE,
+                                O_RDWR | O_EXCL,
+                                O_RDWR | O_CREAT,
+                                O_RDWR | O_TRUNC,
+                                O_RDONLY | O_TRUNC,
+                                O_RDWR | O_NOFOLLOW,
+                                O_RDWR | O_APPEND | O_CLOEXEC,
+                                O_PATH};
+    static const char *const names[] = {"dir", "link", "file", "none", "dir/", "."};
+
+    mkdir(path("dir"), 0755);
+    put("file", "text");
+    symlink("dir", path("link"));
+    for (size_t i = 0; i < COUNT(flags); i++)
+        for (size_t j = 0; j < COUNT(names); j++) {
+            note("flags %x of %s", (unsigned)flags[i], names[j]);
+            int fd = TRY_FD(open(path(names[j]), O_TMPFILE | flags[i], 0640));
+            struct stat stat;
+
+            if (fd < 0)
+                continue;
+            if (TRY(fstat(fd, &stat)) == 0)
+                note_stat("nameless", &stat);
+            TRY(fcntl(fd, F_GETFL));
+            TRY(write(fd, "text", 4));
+            TRY(linkat(fd, "", AT_FDCWD, path("linked"), AT_EMPTY_PATH));
+            note_name("linked");
+            unlink(path("linked"));
+            close(fd);
+        }
 }
 
 static void flags_of_statx(void)
@@ -481,6 +520,7 @@ static void texts_that_are_none(void)
     X(copies)                                                                          \
     X(flags_of_names)                                                                  \
     X(flags_of_renames)                                                                \
+    X(flags_of_nameless)                                                               \
     X(flags_of_statx)                                                                  \
     X(modes_of_access)                                                                 \
     X(types_of_nodes)                                                                  \

@@ -1289,9 +1289,65 @@ static void system_calls(void)
     close(fd);
 }
 
+/* As open(2) has it. */
+static void names_for_the_nameless(void)
+{
+    const int flags = AT_SYMLINK_FOLLOW;
+    int fd = TRY_FD(open(now->dir, O_TMPFILE | O_RDWR, 0640));
+    int other = TRY_FD(openat(AT_FDCWD, ".", O_TMPFILE | O_WRONLY | O_EXCL, 0600));
+    char proc[32], bytes[8];
+    struct stat stat;
+
+    TRY(write(fd, "content", 7));
+    TRY(write(other, "other", 5));
+    TRY(pread(fd, bytes, sizeof(bytes), 0));
+    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+    TRY(linkat(AT_FDCWD, proc, AT_FDCWD, path("."), flags));
+    TRY(linkat(AT_FDCWD, proc, AT_FDCWD, path("linked"), 0));
+    TRY(linkat(AT_FDCWD, proc, AT_FDCWD, path("linked"), flags));
+    TRY(linkat(AT_FDCWD, proc, AT_FDCWD, path("linked"), flags));
+    TRY(linkat(fd, "", AT_FDCWD, path("again"), AT_EMPTY_PATH));
+    note_name("linked");
+    note_content("again");
+    TRY(unlink(path("linked")));
+    TRY(unlink(path("again")));
+    if (TRY(fstat(fd, &stat)) == 0)
+        note_stat("unlinked", &stat);
+    TRY(linkat(fd, "", AT_FDCWD, path("late"), AT_EMPTY_PATH));
+    TRY(linkat(other, "", AT_FDCWD, path("never"), AT_EMPTY_PATH));
+    TRY(linkat(AT_FDCWD, "/proc/self/fd/", AT_FDCWD, path("none"), flags));
+    close(fd);
+    close(other);
+}
+
+/* Where the old directory is the new one, and where not; over something, and not. */
+static void whiteouts(void)
+{
+    TRY(mkdir(path("dir"), 0755));
+    put("a", "a");
+    put("b", "b");
+    TRY(renameat2(AT_FDCWD, path("a"), AT_FDCWD, path("c"), RENAME_WHITEOUT));
+    TRY(renameat2(AT_FDCWD, path("b"), AT_FDCWD, path("dir/b"), RENAME_WHITEOUT));
+    TRY(renameat2(AT_FDCWD, path("c"), AT_FDCWD, path("a"), RENAME_WHITEOUT));
+    TRY(renameat2(AT_FDCWD, path("dir"), AT_FDCWD, path("b"), RENAME_WHITEOUT));
+    TRY(renameat2(AT_FDCWD, path("dir"), AT_FDCWD, path("new"), RENAME_WHITEOUT));
+    TRY(renameat2(AT_FDCWD, path("dir"), AT_FDCWD, path("dir"), RENAME_WHITEOUT));
+    note_name("a");
+    note_name("b");
+    note_name("c");
+    note_name("dir");
+    note_name("new");
+    note_content("a");
+    note_content("new/b");
+    TRY(open(path("c"), O_RDONLY));
+    TRY(unlink(path("c")));
+}
+
 #define CASES(X)                                                                       \
     X(opening)                                                                         \
     X(opening_otherwise)                                                               \
+    X(names_for_the_nameless)                                                          \
+    X(whiteouts)                                                                       \
     X(reading_and_writing)                                                             \
     X(vectors)                                                                         \
     X(seeking)                                                                         \
