@@ -14,6 +14,7 @@
 #include "tests/pmfs/model.h"
 #include "tests/pmfs/pmfs_fixture.h"
 
+#define CALLS_MAX 50000 /* of a process: what it holds open without a name takes room */
 #define NAMES 14
 #define WRITE_MAX 30000
 #define FILE_MAX (5 * MIB / 2)
@@ -187,12 +188,14 @@ static void work(struct fixture *f, uint64_t seed)
 
     if (pmfs_mount(f->path, NULL, &fs) < 0)
         _exit(1);
-    for (;;) {
+    for (int i = 0; i < CALLS_MAX; i++) {
         struct call call = call_of(seed, *acknowledged);
 
         do_call(fs, &call);
         __atomic_store_n(acknowledged, *acknowledged + 1, __ATOMIC_RELEASE);
     }
+    for (;;)
+        pause();
 }
 
 /* `calls` come first, however slow the machine is. */
