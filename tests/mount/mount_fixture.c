@@ -347,3 +347,10 @@ uint64_t blocks_free(const struct mount_fixture *f)
     assert_success(statvfs(f->mountpoint, &status));
     return status.f_bfree;
 }
+
+void assert_blocks_are_back(const struct mount_fixture *f, uint64_t before)
+{
+    enum { OF_INODES = 40 };
+
+    assert_in_range(blocks_free(f), before - OF_INODES, before);
+}

@@ -104,4 +104,8 @@ void fill_pattern(void *buffer, size_t size, uint64_t seed);
 /* Once the root directory has the block that its first entry takes, and keeps. */
 uint64_t blocks_free(const struct mount_fixture *f);
 
+/* As many as `before`, but for blocks of inodes, which stay: each of the daemon's threads
+ * that made a file may have begun some. */
+void assert_blocks_are_back(const struct mount_fixture *f, uint64_t before);
+
 #endif

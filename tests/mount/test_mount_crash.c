@@ -118,7 +118,7 @@ static void a_nameless_open_file_is_freed_by_the_next_mount(void **state)
     close(fd);
     mount_fs(f, NULL);
     assert_said(f, "freed 1 nameless file");
-    assert_int_equal(blocks_free(f), before);
+    assert_blocks_are_back(f, before);
 }
 
 static void sigterm_unmounts_and_closes_the_pool(void **state)
