@@ -45,6 +45,11 @@ struct hints {
     uint64_t words[PURPOSES];
 };
 
+/* Of a line of a bitmap on media. */
+struct bit_lock {
+    struct spin spin;
+} __attribute__((aligned(PM_LINE)));
+
 /* What changes is apart. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct alloc {
     uint64_t word_count; /* of busy and leaving */
@@ -52,9 +57,10 @@ struct alloc {
     uint64_t *leaving;
     uint64_t *full; /* bit set: that word of busy has no 0 */
     struct stash *stashes;
-    uint32_t stash_count; /* a power of two */
-    uint64_t *rings;      /* of all stashes */
-    struct hints *hints;  /* [stash_count] */
+    uint32_t stash_count;       /* a power of two */
+    uint64_t *rings;            /* of all stashes */
+    struct hints *hints;        /* [stash_count] */
+    struct bit_lock *bit_locks; /* [word_count / LINE_WORDS] */
 
     _Alignas(128) struct spin lock; /* of bitmaps and hints, and of what follows */
     uint64_t free_blocks;           /* zeros in busy; read without the lock */
@@ -190,6 +196,16 @@ static uint32_t count_stashes(const struct geometry *geo)
     return count;
 }
 
+/* Zones are whole lines of their bitmaps. */
+static struct bit_lock *make_bit_locks(uint64_t count)
+{
+    struct bit_lock *locks = aligned_alloc(PM_LINE, count * sizeof(*locks));
+
+    if (locks)
+        memset(locks, 0, count * sizeof(*locks));
+    return locks;
+}
+
 int alloc_attach(struct minl2r_pool *pool)
 {
     struct alloc *alloc = aligned_alloc(_Alignof(struct alloc), sizeof(*alloc));
@@ -207,9 +223,10 @@ int alloc_attach(struct minl2r_pool *pool)
                                    alloc->stash_count * sizeof(struct stash));
     alloc->rings = aligned_alloc(PM_LINE, (size_t)alloc->stash_count * STASH_SIZE * 8);
     alloc->hints = malloc(alloc->stash_count * sizeof(struct hints));
+    alloc->bit_locks = make_bit_locks(alloc->word_count / LINE_WORDS);
     pool->alloc = alloc;
     if (!alloc->busy || !alloc->leaving || !alloc->full || !alloc->stashes ||
-        !alloc->rings || !alloc->hints) {
+        !alloc->rings || !alloc->hints || !alloc->bit_locks) {
         alloc_detach(pool);
         return -ENOMEM;
     }
@@ -229,6 +246,7 @@ void alloc_detach(struct minl2r_pool *pool)
     free(alloc->stashes);
     free(alloc->rings);
     free(alloc->hints);
+    free(alloc->bit_locks);
     free(alloc);
     pool->alloc = NULL;
 }
@@ -647,6 +665,79 @@ void alloc_unmark_leaving(struct minl2r_pool *pool, struct block_run run)
     spin_unlock(&pool->alloc->lock);
 }
 
+static struct spin *bit_lock(const struct minl2r_pool *pool, uint64_t word)
+{
+    return &pool->alloc->bit_locks[word / LINE_WORDS].spin;
+}
+
+/* Where `word` is or belongs. */
+static struct bit_word *find_bit_word(struct bit_changes *bits, uint64_t word)
+{
+    uint32_t i = bits->count;
+
+    while (i > 0 && bits->words[i - 1].index >= word)
+        i--;
+    return &bits->words[i];
+}
+
+static bool add_bits(struct bit_changes *bits, struct run_piece piece, bool allocated)
+{
+    struct bit_word *at = find_bit_word(bits, piece.word);
+    struct bit_word *end = &bits->words[bits->count];
+
+    if (at == end || at->index != piece.word) {
+        if (bits->count == BIT_WORDS_MAX)
+            return false;
+        memmove(at + 1, at, (size_t)(end - at) * sizeof(*at));
+        *at = (struct bit_word){.index = piece.word};
+        bits->count++;
+    }
+    *(allocated ? &at->set : &at->clear) |= piece.mask;
+    return true;
+}
+
+bool alloc_add_bits(const struct minl2r_pool *pool, struct bit_changes *bits,
+                    struct block_run run, bool allocated)
+{
+    struct run_cursor cursor = run_begin(pool, run);
+    struct run_piece piece;
+
+    while (run_next(&cursor, &piece))
+        if (!add_bits(bits, piece, allocated))
+            return false;
+    return true;
+}
+
+static bool begins_line(const struct bit_changes *bits, uint32_t i)
+{
+    return i == 0 ||
+           bits->words[i].index / LINE_WORDS != bits->words[i - 1].index / LINE_WORDS;
+}
+
+/* In ascending order: no two threads wait for each other. */
+void alloc_stream_bits(struct minl2r_pool *pool, struct pm_phase *phase,
+                       struct bit_changes *bits)
+{
+    for (uint32_t i = 0; i < bits->count; i++)
+        if (begins_line(bits, i))
+            spin_lock(bit_lock(pool, bits->words[i].index));
+    for (uint32_t i = 0; i < bits->count; i++) {
+        const struct bit_word *change = &bits->words[i];
+        const uint64_t *word = pool_bitmap_word(pool, change->index * 64);
+        uint64_t value = (pm_load64(word) | change->set) & ~change->clear;
+
+        pm_store_nt(phase, word, &value, sizeof(value));
+    }
+}
+
+void alloc_unlock_bits(struct minl2r_pool *pool, struct bit_changes *bits)
+{
+    for (uint32_t i = 0; i < bits->count; i++)
+        if (begins_line(bits, i))
+            spin_unlock(bit_lock(pool, bits->words[i].index));
+    bits->count = 0;
+}
+
 typedef void change_word_fn(struct pm_phase *phase, const uint64_t *word,
                             uint64_t bits);
 
@@ -655,19 +746,19 @@ static void clear_bits(struct pm_phase *phase, const uint64_t *word, uint64_t bi
     pm_and64(phase, word, ~bits);
 }
 
-/* Most runs are of one block. */
-static inline void change_media(struct minl2r_pool *pool, struct pm_phase *phase,
-                                struct block_run run, change_word_fn *change)
+static void change_media(struct minl2r_pool *pool, struct pm_phase *phase,
+                         struct block_run run, change_word_fn *change)
 {
     struct run_cursor cursor = run_begin(pool, run);
     struct run_piece piece;
 
-    if (run.count == 1)
-        change(phase, pool_bitmap_word(pool, cursor.index),
-               (uint64_t)1 << cursor.index % 64);
-    else
-        while (run_next(&cursor, &piece))
-            change(phase, media_word(pool, piece), piece.mask);
+    while (run_next(&cursor, &piece)) {
+        struct spin *lock = bit_lock(pool, piece.word);
+
+        spin_lock(lock);
+        change(phase, media_word(pool, piece), piece.mask);
+        spin_unlock(lock);
+    }
 }
 
 void alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,

@@ -72,6 +72,30 @@ bool alloc_is_allocated(const struct minl2r_pool *pool, struct block_run run);
 int alloc_mark_leaving(struct minl2r_pool *pool, struct block_run run);
 void alloc_unmark_leaving(struct minl2r_pool *pool, struct block_run run);
 
+/*
+ * What one commit changes of the bitmaps on media, word by word: the words are stored past
+ * the cache, since a fence waits for that less than for lines that are flushed. A word is
+ * in flight until the fence, and who changed it meanwhile would bring back what it was: the
+ * locks of their lines are held until then.
+ */
+#define BIT_WORDS_MAX 16
+struct bit_changes {
+    uint32_t count; /* 0: none, and nothing is locked */
+    struct bit_word {
+        uint64_t index; /* 64 times it: a block index; ascending */
+        uint64_t set, clear;
+    } words[BIT_WORDS_MAX];
+};
+
+/* Adds those of a run. False if these are too many: use what follows below instead. */
+bool alloc_add_bits(const struct minl2r_pool *pool, struct bit_changes *bits,
+                    struct block_run run, bool allocated);
+
+/* Locks and stores; and, after the fence, unlocks. */
+void alloc_stream_bits(struct minl2r_pool *pool, struct pm_phase *phase,
+                       struct bit_changes *bits);
+void alloc_unlock_bits(struct minl2r_pool *pool, struct bit_changes *bits);
+
 /* Set or clear the media bits. alloc_flush() in the same phase makes them durable. */
 void alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
                    struct block_run run);

@@ -207,6 +207,14 @@ int commit_order(struct minl2r_tx *tx)
     return pm_fence(&tx->phase) < 0 ? pool_poison(tx->pool) : 0;
 }
 
+int commit_order_stored(struct minl2r_tx *tx)
+{
+    int result = commit_order(tx);
+
+    alloc_unlock_bits(tx->pool, &tx->bits);
+    return result;
+}
+
 static int settle(struct minl2r_tx *tx)
 {
     if (lane_settle(tx->pool, tx->lane, tx->cursor.generation, &tx->phase) < 0)
@@ -318,15 +326,14 @@ static void release_aborted(struct minl2r_tx *tx)
  * neighbours is logged too: no more records than log_growth() reckoned with.
  *
  * Chooses, too, how the bytes will be stored: past the cache if that does for the whole
- * block, since F2 waits for it less than for flushes. A line that has to be flushed
- * anyway is not streamed, too.
+ * block, since F2 waits for it less than for flushes.
  */
 static void log_extents(struct log_writer *writer, struct block_write *write,
                         bool may_stream)
 {
     uint64_t start = 0, end = 0; /* of the record being gathered; empty: none yet */
     uint64_t neighbour = 0;      /* where an extent that belongs to it starts */
-    bool past_cache = may_stream && !write->slots;
+    bool past_cache = may_stream;
 
     for (uint32_t i = 0; i < write->extent_count; i++) {
         struct extent *e = &write->extents[i];
@@ -375,7 +382,8 @@ static int log_changes(struct minl2r_tx *tx)
     struct log_writer writer = commit_begin_log(tx);
 
     for (struct block_write *w = tx->writes.in_place; w; w = w->next_change)
-        log_extents(&writer, w, tx->writes.snapshots.count == 0);
+        log_extents(&writer, w,
+                    tx->writes.snapshots.count == 0 && commit_streams_slots(tx));
     for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
         log_swap(&writer, w);
     log_runs(&writer, PM_ALLOC, &tx->writes.allocs);
@@ -495,12 +503,17 @@ static void store_slot(struct minl2r_tx *tx, const struct block_write *write)
                    sizeof(write->fresh));
 }
 
+static void flush_slot(struct minl2r_tx *tx, const struct block_write *write)
+{
+    pm_flush(&tx->phase, pool_at(tx->pool, write->slot), sizeof(write->fresh));
+}
+
 static void store_fresh_blocks(struct minl2r_tx *tx)
 {
     for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change) {
         if (w->slot_is_own) {
             store_slot(tx, w);
-            pm_flush(&tx->phase, pool_at(tx->pool, w->slot), sizeof(w->fresh));
+            flush_slot(tx, w);
         }
         if (!w->streamed)
             store_fresh_block(tx, w);
@@ -546,25 +559,25 @@ static int log_and_store_fresh(struct minl2r_tx *tx)
 
 /* ---- logged -> stored ------------------------------------------------------------ */
 
-typedef void bits_fn(struct minl2r_pool *pool, struct pm_phase *phase,
-                     struct block_run run);
+typedef bool bits_fn(struct minl2r_tx *tx, struct block_run run, bool allocated);
 
-static void bits_of_runs(struct minl2r_tx *tx, const struct run_list *list,
-                         bits_fn *call)
+static bool bits_of_runs(struct minl2r_tx *tx, const struct run_list *list,
+                         bool allocated, bits_fn *call)
 {
     for (uint32_t i = 0; i < list->count; i++)
-        if (list->runs[i].count > 0)
-            call(tx->pool, &tx->phase, list->runs[i]);
+        if (list->runs[i].count > 0 && !call(tx, list->runs[i], allocated))
+            return false;
+    return true;
 }
 
 /* Neighbours that follow each other are one run: their bits change at once. */
-static inline void bits_of_swaps(struct minl2r_tx *tx, bool of_fresh, bits_fn *call)
+static bool bits_of_swaps(struct minl2r_tx *tx, bool allocated, bits_fn *call)
 {
     uint32_t shift = tx->pool->geo.block_shift;
     struct block_run run = {0};
 
     for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change) {
-        uint64_t block = of_fresh ? w->fresh : w->block;
+        uint64_t block = allocated ? w->fresh : w->block;
 
         if (!block)
             continue;
@@ -572,21 +585,41 @@ static inline void bits_of_swaps(struct minl2r_tx *tx, bool of_fresh, bits_fn *c
             run.count++;
             continue;
         }
-        if (run.count > 0)
-            call(tx->pool, &tx->phase, run);
+        if (run.count > 0 && !call(tx, run, allocated))
+            return false;
         run = (struct block_run){block, 1};
     }
-    if (run.count > 0)
-        call(tx->pool, &tx->phase, run);
+    return run.count == 0 || call(tx, run, allocated);
 }
 
-/* Allocates and frees on media. */
-static void change_bits(struct minl2r_tx *tx)
+static bool all_bits(struct minl2r_tx *tx, bits_fn *call)
 {
-    bits_of_swaps(tx, true, alloc_publish);
-    bits_of_swaps(tx, false, alloc_unpublish);
-    bits_of_runs(tx, &tx->writes.allocs, alloc_publish);
-    bits_of_runs(tx, &tx->writes.frees, alloc_unpublish);
+    return bits_of_swaps(tx, true, call) && bits_of_swaps(tx, false, call) &&
+           bits_of_runs(tx, &tx->writes.allocs, true, call) &&
+           bits_of_runs(tx, &tx->writes.frees, false, call);
+}
+
+static bool add_bits(struct minl2r_tx *tx, struct block_run run, bool allocated)
+{
+    return alloc_add_bits(tx->pool, &tx->bits, run, allocated);
+}
+
+static bool store_bits(struct minl2r_tx *tx, struct block_run run, bool allocated)
+{
+    (allocated ? alloc_publish : alloc_unpublish)(tx->pool, &tx->phase, run);
+    return true;
+}
+
+/* Allocates and frees on media. False if that has to be flushed. */
+static bool change_bits(struct minl2r_tx *tx)
+{
+    if (commit_streams_slots(tx) && all_bits(tx, add_bits)) {
+        alloc_stream_bits(tx->pool, &tx->phase, &tx->bits);
+        return true;
+    }
+    tx->bits.count = 0;
+    all_bits(tx, store_bits);
+    return false;
 }
 
 /* Lines that were flushed lately, in their places by address. */
@@ -619,12 +652,18 @@ static void flush_bits_of_swaps(struct minl2r_tx *tx)
             flush_bit_once(tx, flushed, w->block);
 }
 
+static bool flush_run(struct minl2r_tx *tx, struct block_run run, bool allocated)
+{
+    (void)allocated;
+    alloc_flush(tx->pool, &tx->phase, run);
+    return true;
+}
+
 static void flush_bits(struct minl2r_tx *tx)
 {
-    if (tx->writes.swaps)
-        flush_bits_of_swaps(tx);
-    bits_of_runs(tx, &tx->writes.allocs, alloc_flush);
-    bits_of_runs(tx, &tx->writes.frees, alloc_flush);
+    flush_bits_of_swaps(tx);
+    bits_of_runs(tx, &tx->writes.allocs, true, flush_run);
+    bits_of_runs(tx, &tx->writes.frees, false, flush_run);
 }
 
 static void store_extents(struct minl2r_tx *tx, const struct block_write *write)
@@ -650,8 +689,8 @@ static void flush_in_place(struct minl2r_tx *tx)
     const struct run_list *snapshots = &tx->writes.snapshots;
 
     for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        if (!w->slot_is_own)
-            pm_flush(&tx->phase, pool_at(tx->pool, w->slot), sizeof(w->fresh));
+        if (!w->slot_is_own && !commit_streams_slots(tx))
+            flush_slot(tx, w);
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         for (uint32_t i = 0; i < w->extent_count && !w->past_cache; i++)
             pm_flush(&tx->phase, pool_at(tx->pool, w->block + w->extents[i].start),
@@ -683,15 +722,29 @@ static void count_commit(struct minl2r_tx *tx)
         pm_count(&tx->stats.blocks_freed, tx->writes.frees.runs[i].count);
 }
 
+/* Many are flushed, those of a line together. */
+static void change_slots(struct minl2r_tx *tx)
+{
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change) {
+        if (w->slot_is_own)
+            continue;
+        if (commit_streams_slots(tx))
+            pm_store_nt(&tx->phase, pool_at(tx->pool, w->slot), &w->fresh,
+                        sizeof(w->fresh));
+        else
+            store_slot(tx, w);
+    }
+}
+
 void commit_store_in_place(struct minl2r_tx *tx)
 {
-    change_bits(tx);
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        if (!w->slot_is_own)
-            store_slot(tx, w);
+    bool bits_streamed = change_bits(tx);
+
+    change_slots(tx);
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         store_extents(tx, w);
-    flush_bits(tx);
+    if (!bits_streamed)
+        flush_bits(tx);
     flush_in_place(tx);
     count_commit(tx); /* while it drains */
 }
@@ -703,7 +756,7 @@ static int commit_logged(struct minl2r_tx *tx)
     if (result < 0)
         return result;
     commit_store_in_place(tx);
-    result = commit_order(tx); /* I3: what is in place, then settled */
+    result = commit_order_stored(tx); /* I3: what is in place, then settled */
     /* Nothing logged: every byte was there already, or fresh. */
     if (result == 0 && tx->cursor.index > 0)
         result = settle(tx);
@@ -735,16 +788,34 @@ static bool in_line(uint64_t line, const struct fresh_write *fresh)
            (fresh->offset + fresh->size - 1) / PM_LINE == line;
 }
 
-static void store_fresh_of_line(struct minl2r_tx *tx, uint64_t line, bool inside)
+/* Those in the line of the word, or the others. Are there any? */
+static bool store_fresh_of_line(struct minl2r_tx *tx, uint64_t line, bool inside)
 {
+    bool any = false;
+
     for (const struct fresh_write *f = tx->writes.fresh_first; f; f = f->next) {
         if (in_line(line, f) != inside)
             continue;
+        any = true;
         if (inside)
             pm_store(&tx->phase, pool_at(tx->pool, f->offset), f->bytes, f->size);
         else
             store_fresh_bytes(tx, f);
     }
+    return any;
+}
+
+/* Past the cache, unless what is in the cache of its line has to arrive before it, or it
+ * is too small. */
+static void store_word(struct pm_phase *phase, const void *dst, const void *word,
+                       uint64_t size, bool in_order)
+{
+    if (!in_order && size >= 4) {
+        pm_store_nt(phase, dst, word, size);
+        return;
+    }
+    pm_store_piece(phase, dst, word, size);
+    pm_flush(phase, dst, 1);
 }
 
 /* Whose generation could be undone, or finished, over what is stored to the line. */
@@ -771,10 +842,10 @@ static int commit_word(struct minl2r_tx *tx, const struct block_write *write)
     if (result < 0)
         return result;
     lane_note_word(tx->pool, tx->lane, &tx->phase, offset & ~7ull);
-    store_fresh_of_line(tx, offset / PM_LINE, true);
-    pm_store_piece(&tx->phase, dst, word->bytes ? (const void *)word->bytes : &zero,
-                   word->size);
-    pm_flush(&tx->phase, dst, 1);
+    bool in_order = store_fresh_of_line(tx, offset / PM_LINE, true);
+
+    store_word(&tx->phase, dst, word->bytes ? (const void *)word->bytes : &zero,
+               word->size, in_order);
     count_commit(tx);        /* while it drains */
     return commit_order(tx); /* I3: the word, then the caller's return */
 }
@@ -789,8 +860,7 @@ int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
         result = live_settle_word_now(pool, pool_offset(pool, p), &phase);
     if (result == 0) {
         lane_note_word(pool, lane, &phase, pool_offset(pool, p));
-        pm_store_piece(&phase, p, &value, sizeof(value));
-        pm_flush(&phase, p, sizeof(value));
+        store_word(&phase, p, &value, sizeof(value), false);
         if (pm_fence(&phase) < 0) /* I3: the word, then the caller's return */
             result = pool_poison(pool);
         pm_count(&lane->stats.commits, 1);

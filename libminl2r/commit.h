@@ -19,10 +19,11 @@ struct minl2r_tx {
     struct log_cursor cursor;  /* index > 0: a snapshot was logged */
     struct pm_phase phase;     /* counts into `stats` */
     struct minl2r_stats stats; /* of all transactions that had this object */
-    uint8_t *batch;   /* PM_BATCH_SIZE_MAX bytes: the log batch being gathered */
-    uint8_t *scratch; /* PM_BATCH_SIZE_MAX bytes: one that is undone */
-    uint32_t owner;   /* thread_number() of who began it */
-    bool running;     /* atomic */
+    uint8_t *batch;          /* PM_BATCH_SIZE_MAX bytes: the log batch being gathered */
+    uint8_t *scratch;        /* PM_BATCH_SIZE_MAX bytes: one that is undone */
+    uint32_t owner;          /* thread_number() of who began it */
+    bool running;            /* atomic */
+    struct bit_changes bits; /* in flight */
     bool freed_in_quarantine;      /* the old blocks of its swaps are */
     struct minl2r_tx *next;        /* in pool->tx_all */
     struct minl2r_tx *next_shared; /* in pool->tx_shared */
@@ -66,9 +67,17 @@ static inline bool commit_streams_well(const struct extent *e)
     return ((e->start | e->size) & 3) == 0 || e->size >= COMMIT_STREAM_SIZE_MIN;
 }
 
+/* Do slots, and bits of the bitmaps, go past the cache? */
+#define COMMIT_STREAMED_SLOTS_MAX 8
+static inline bool commit_streams_slots(const struct minl2r_tx *tx)
+{
+    return tx->writes.fresh_count <= COMMIT_STREAMED_SLOTS_MAX;
+}
+
 void commit_store_fresh(struct minl2r_tx *tx);
 void commit_store_in_place(struct minl2r_tx *tx);
-int commit_order(struct minl2r_tx *tx); /* waits for all that */
+int commit_order(struct minl2r_tx *tx);        /* waits for all that */
+int commit_order_stored(struct minl2r_tx *tx); /* the same of what is in place */
 
 /* Frees the cached transactions. -EBUSY, freeing none, if one is running. */
 int tx_free_all(struct minl2r_pool *pool);

@@ -62,8 +62,8 @@ struct lane {
     struct interval slots;
     struct owned bytes;
 
-    _Alignas(128) struct interval slots_around; /* has `slots` in it */
-    struct owned bytes_around; /* each range has that of `bytes` in it */
+    _Alignas(128) struct owned slots_around; /* one has `slots` in it */
+    struct owned bytes_around;               /* each range has that of `bytes` in it */
     struct lane *next_live;
     bool has_been_live;
     uint32_t index;

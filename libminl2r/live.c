@@ -9,6 +9,7 @@
 /* What lies around all that a lane changed in so many commits, in such steps. */
 #define AROUND_LASTS 4096
 #define AROUND_STEP 256 /* bytes, a power of two */
+#define AROUND_NEAR 16384
 
 int settling_init(struct settling *settling, const struct minl2r_pool *pool)
 {
@@ -61,7 +62,7 @@ static bool overlaps_bytes(const struct lane *lane, struct interval range)
 
 static bool overlaps_slots(const struct lane *lane, struct interval range)
 {
-    return overlaps(&lane->slots_around, range) && overlaps(&lane->slots, range);
+    return overlaps_any(&lane->slots_around, range) && overlaps(&lane->slots, range);
 }
 
 /* Flushes it whoever raised it: that one's fence may not have come yet. */
@@ -206,6 +207,34 @@ static void store_around(struct interval *to, struct interval value, bool begins
     store_interval(to, begins_again ? rounded : interval_join(*to, rounded));
 }
 
+/* By how much `around` grows if it takes `range` in. */
+static uint64_t growth(struct interval around, struct interval range)
+{
+    struct interval joined = interval_join(around, range);
+
+    return (joined.high - joined.low) - (around.high - around.low);
+}
+
+/* Slots lie in few places, some of them far from each other: an inode, nodes of a tree.
+ * What is near is joined; where there are too many, what is nearest. */
+static void take_slots_in(struct owned *around, struct interval slots)
+{
+    struct interval rounded = round_out(slots), *best = &around->ranges[0];
+
+    if (slots.low == slots.high)
+        return;
+    for (uint32_t i = 1; i < around->count; i++)
+        if (growth(around->ranges[i], rounded) < growth(*best, rounded))
+            best = &around->ranges[i];
+    if (around->count == OWNED_MAX ||
+        (around->count > 0 && growth(*best, rounded) <= AROUND_NEAR)) {
+        store_interval(best, interval_join(*best, rounded));
+        return;
+    }
+    store_interval(&around->ranges[around->count], rounded);
+    __atomic_store_n(&around->count, around->count + 1, __ATOMIC_RELAXED);
+}
+
 /* Widened as slots and bytes need it, and narrow again every so often. */
 static void widen_around(struct lane *lane, uint64_t generation, struct interval slots,
                          const struct owned *bytes)
@@ -213,7 +242,9 @@ static void widen_around(struct lane *lane, uint64_t generation, struct interval
     bool begins_again = generation % AROUND_LASTS == 0;
     struct owned *around = &lane->bytes_around;
 
-    store_around(&lane->slots_around, slots, begins_again);
+    if (begins_again)
+        __atomic_store_n(&lane->slots_around.count, 0, __ATOMIC_RELAXED);
+    take_slots_in(&lane->slots_around, slots);
     for (uint32_t i = 0; i < bytes->count; i++)
         store_around(&around->ranges[i], bytes->ranges[i],
                      begins_again || i >= around->count);

@@ -120,15 +120,19 @@ static int validate_lanes(struct minl2r_pool *pool, struct log_live *live,
     return result;
 }
 
-/* A word stored without a log by a killed process may be in the cache only: see lane.h.
- */
-static void flush_noted_word(const struct minl2r_pool *pool, uint32_t lane,
-                             struct pm_phase *phase)
+/* A word stored without a log by a killed process may be in the cache only, or on its way
+ * past it, which no flush waits for: it is stored once more. See lane.h. */
+static void keep_noted_word(const struct minl2r_pool *pool, uint32_t lane,
+                            struct pm_phase *phase)
 {
     uint64_t offset = pool_lane(pool, lane)->word;
 
-    if (is_zone_word(&pool->geo, offset))
-        pm_flush(phase, pool_at(pool, offset), sizeof(uint64_t));
+    if (!is_zone_word(&pool->geo, offset))
+        return;
+    uint64_t word = pm_load64(pool_at(pool, offset));
+
+    pm_store_piece(phase, pool_at(pool, offset), &word, sizeof(word));
+    pm_flush(phase, pool_at(pool, offset), sizeof(word));
 }
 
 /* I6: who formatted the pool may have been killed before this was durable. */
@@ -149,7 +153,7 @@ static int undo_lanes(struct minl2r_pool *pool, const struct log_live *live,
                       uint8_t *scratch, struct pm_phase *phase)
 {
     for (uint32_t i = 0; i < pool->geo.lane_count; i++) {
-        flush_noted_word(pool, i, phase);
+        keep_noted_word(pool, i, phase);
         if (live[i].of_slot_commit)
             slot_commit_recover(pool, i, &live[i], scratch, phase, &pool->recovery);
         else if (live[i].last != 0)

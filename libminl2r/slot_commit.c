@@ -112,11 +112,11 @@ static inline void gather(struct gathered *new, const struct extent *e)
     new->size += e->size;
 }
 
-/* Where blocks are swapped, whose bits have to be flushed, streaming gains nothing. */
+/* Nothing is streamed where something else has to be flushed. */
 static void log_bytes(struct log_writer *writer, struct block_write *write,
                       bool may_stream, struct gathered *new)
 {
-    bool past_cache = may_stream && !write->slots;
+    bool past_cache = may_stream;
 
     for (uint32_t i = 0; i < write->extent_count; i++) {
         struct extent *e = &write->extents[i];
@@ -138,7 +138,7 @@ static void log_all_bytes(struct minl2r_tx *tx, struct log_writer *writer)
     struct gathered new = {tx->scratch, tx->scratch, 0};
 
     for (struct block_write *w = tx->writes.in_place; w; w = w->next_change)
-        log_bytes(writer, w, !tx->writes.swaps, &new);
+        log_bytes(writer, w, commit_streams_slots(tx), &new);
     if (new.size > 0)
         writer->changes_hash = log_hash_changes(new.bytes, new.size);
 }
@@ -209,7 +209,7 @@ static int store_in_place(struct minl2r_tx *tx, const struct slot_plan *plan)
         tx->lane->generation = tx->cursor.generation;
         live_own(tx->lane, tx->cursor.generation, plan->slots, &plan->bytes);
     }
-    return commit_order(tx); /* I3: what is in place, then the caller's return */
+    return commit_order_stored(tx); /* I3: what is in place, then the caller's return */
 }
 
 int slot_commit(struct minl2r_tx *tx, const struct slot_plan *plan)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spin.h - a lock for sections of a few instructions.
+ * spin.h - a lock for sections of a few instructions, or up to a fence.
  *
  * A locked instruction waits until every store of this thread has drained, a fence
  * before it included: see pm.h. So a lock is biased: it belongs to the thread that takes

@@ -525,10 +525,10 @@ static const struct exception exceptions[] = {
     {"alloc_nothing_left", {DOOR_LOSE_FLUSH, 0}},
     {"alloc_and_free_own", {DOOR_LOSE_FLUSH, 2}},
     /* Nothing refers to a block that is freed. */
-    {"free_block_of_slot", {DOOR_LOSE_STREAM, 2}},
+    {"free_block_of_slot", {DOOR_LOSE_STREAM, 3}},
     /* Nor to one that was swapped away: what was stored there has moved along. */
     {"fresh_amid_changes", {DOOR_LOSE_FLUSH, 1}},
-    {"snapshot_in_swapped_block", {DOOR_LOSE_FLUSH, 2}},
+    {"snapshot_in_swapped_block", {DOOR_LOSE_FLUSH, 0}},
     /* The first snapshot has the same bytes, as they were before. */
     {"snapshots_same", {DOOR_LOSE_FENCE, 1}},
     {"snapshots_same", {DOOR_LOSE_STREAM, 1}},

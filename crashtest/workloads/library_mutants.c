@@ -35,7 +35,7 @@ enum bug {
     FREED_TOO_EARLY,
     NOT_RELEASED,
     NOT_PUBLISHED,
-    BITS_NOT_FLUSHED,
+    BITS_IN_THE_CACHE,
     OLD_BATCH_UNDONE,
     NEWEST_BATCH_NOT_UNDONE,
     OLDEST_FIRST,
@@ -92,12 +92,12 @@ static const struct library_mutant mutants[] = {
     {{"change-not-flushed", "F1", "a change in place is not flushed", OLD_OR_NEW},
      DOOR, RUN, {"small-log.write_ranges"}, {DOOR_LOSE_FLUSH, 0}},
     {{"word-not-flushed", "F1", "a word without a log is not flushed", OLD_OR_NEW},
-     DOOR, RUN, {"small-log.store_word"}, {DOOR_LOSE_FLUSH, 0}},
+     DOOR, RUN, {"small-log.store_word"}, {DOOR_LOSE_STREAM, 0}},
     {{"settled-not-flushed", "F1",
       "the settled generation stays in the cache", OLD_OR_NEW},
      DOOR, RUN, {"small-log.write_ranges"}, {DOOR_LOSE_STREAM, 1}},
-    {{"bits-not-flushed", "F1", "the bits of new blocks are not flushed", OLD_OR_NEW},
-     BITS_NOT_FLUSHED, RUN, {"small-log.alloc_and_store"}, {0}},
+    {{"bits-in-the-cache", "F1", "the bits of new blocks stay in the cache", OLD_OR_NEW},
+     BITS_IN_THE_CACHE, RUN, {"small-log.alloc_and_store"}, {0}},
     {{"only-first-line", "F2",
       "of a change only the first line is flushed", OLD_OR_NEW},
      DOOR, RUN, {"small-log.snapshot_ranges"}, {DOOR_LOSE_LAST_LINE, 1}},
@@ -112,7 +112,7 @@ static const struct library_mutant mutants[] = {
       "a change is flushed before it is stored", OLD_OR_NEW},
      DOOR, RUN, {"small-log.write_ranges"}, {DOOR_EARLY_FLUSH, 0}},
     {{"word-flushed-early", "F5", "a word is flushed before it is stored", OLD_OR_NEW},
-     DOOR, RUN, {"small-log.write_word"}, {DOOR_EARLY_FLUSH, 1}},
+     DOOR, RUN, {"small-log.fresh_in_line_of_word"}, {DOOR_EARLY_FLUSH, 3}},
     {{"end-off-by-one", "F6", "a flush ends a line too early", OLD_OR_NEW},
      DOOR, RUN, {"small-log.snapshot_ranges"}, {DOOR_LOSE_LAST_LINE, 2}},
     {{"change-after-flush", "F7",
@@ -596,7 +596,7 @@ void __wrap_alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
 void __wrap_alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
                           struct block_run run)
 {
-    if (!is(NOT_PUBLISHED) && !is(FREE_NOT_UNDONE))
+    if (!is(FREE_NOT_UNDONE))
         __real_alloc_publish(pool, phase, run);
 }
 
@@ -613,8 +613,41 @@ void __wrap_alloc_unpublish(struct minl2r_pool *pool, struct pm_phase *phase,
     if (is(NEIGHBOUR_UNDONE))
         run.offset -= pool->geo.block_size;
     __real_alloc_unpublish(pool, phase, run);
-    if (is(FREED_TOO_EARLY))
+}
+
+bool __real_alloc_add_bits(struct minl2r_pool *pool, struct bit_changes *bits,
+                           struct block_run run, bool allocated);
+bool __wrap_alloc_add_bits(struct minl2r_pool *pool, struct bit_changes *bits,
+                           struct block_run run, bool allocated);
+bool __wrap_alloc_add_bits(struct minl2r_pool *pool, struct bit_changes *bits,
+                           struct block_run run, bool allocated)
+{
+    if (is(NOT_PUBLISHED) && allocated)
+        return true;
+    if (is(FREED_TOO_EARLY) && !allocated)
         __real_alloc_release_freed(pool, run);
+    return __real_alloc_add_bits(pool, bits, run, allocated);
+}
+
+void __real_alloc_stream_bits(struct minl2r_pool *pool, struct pm_phase *phase,
+                              struct bit_changes *bits);
+void __wrap_alloc_stream_bits(struct minl2r_pool *pool, struct pm_phase *phase,
+                              struct bit_changes *bits);
+void __wrap_alloc_stream_bits(struct minl2r_pool *pool, struct pm_phase *phase,
+                              struct bit_changes *bits)
+{
+    if (!is(BITS_IN_THE_CACHE)) {
+        __real_alloc_stream_bits(pool, phase, bits);
+        /* Here one thread runs the operations of all lanes: it waits for none of them. */
+        alloc_unlock_bits(pool, bits);
+        return;
+    }
+    for (uint32_t i = 0; i < bits->count; i++) {
+        pm_or64(phase, pool_bitmap_word(pool, bits->words[i].index * 64),
+                bits->words[i].set);
+        pm_and64(phase, pool_bitmap_word(pool, bits->words[i].index * 64),
+                 ~bits->words[i].clear);
+    }
 }
 
 void __wrap_alloc_release_freed(struct minl2r_pool *pool, struct block_run run);
@@ -622,17 +655,6 @@ void __wrap_alloc_release_freed(struct minl2r_pool *pool, struct block_run run)
 {
     if (!is(FREED_TOO_EARLY))
         __real_alloc_release_freed(pool, run);
-}
-
-void __real_alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase,
-                        struct block_run run);
-void __wrap_alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase,
-                        struct block_run run);
-void __wrap_alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase,
-                        struct block_run run)
-{
-    if (!is(BITS_NOT_FLUSHED))
-        __real_alloc_flush(pool, phase, run);
 }
 
 void __real_alloc_reload(struct minl2r_pool *pool);
@@ -804,7 +826,7 @@ void __wrap_live_own(struct lane *lane, uint64_t generation, struct interval slo
             some.ranges[OWNED_MAX - 1].low + sizeof(uint64_t);
     __real_live_own(lane, generation, slots, &some);
     if (is(SLOTS_LEFT_OUT))
-        lane->slots_around = (struct interval){0};
+        lane->slots = (struct interval){0};
 }
 
 /* ---- Recovery -------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ while read -r workload bug id; do
 done <<'END'
 library same-value-not-stored slots-and-bytes.words:1:k53:/p36:6440=0.0.1
 library magic-not-flushed garbage.format:1:k266:/p34:0=0.0.0
-library ended-without-log slots-and-bytes.swap_many+write_same+block_beside_open:1:p1306:/p136:1080=0.0.0
+library ended-without-log slots-and-bytes.swap_many+write_same+block_beside_open:1:p1303:/p136:1080=0.0.0
 pmfs bits_not_noted pmfs/half/repair-free-blocks:1:k30:/p53:5000=0.0.0
 pmfs - pmfs/large/repair-lost-directory+exchange-foo-A/C:1:p1:
 END

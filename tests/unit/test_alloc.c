@@ -8,6 +8,7 @@
 #include "tests/unit/random.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 #include "libminl2r/thread.h"
 
@@ -801,6 +802,117 @@ static void flush_covers_the_bits_of_the_run(void **state)
     remove_model(&model);
 }
 
+/* ---- Bits past the cache --------------------------------------------------------- */
+
+static void bits_of_a_word_change_at_once(void **state)
+{
+    struct bit_changes bits = {0};
+    struct model model;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    alloc_publish(model.pool, &model.phase, run_at(&model, 70, 4));
+    assert_true(alloc_add_bits(model.pool, &bits, run_at(&model, 600, 2), true));
+    assert_true(alloc_add_bits(model.pool, &bits, run_at(&model, 71, 2), false));
+    assert_true(alloc_add_bits(model.pool, &bits, run_at(&model, 80, 1), true));
+    assert_int_equal(bits.count, 2);
+    alloc_stream_bits(model.pool, &model.phase, &bits);
+    assert_ok(pm_fence(&model.phase));
+    alloc_unlock_bits(model.pool, &bits);
+    assert_int_equal(bits.count, 0);
+    set_states(&model, 70, 1, ALLOCATED);
+    set_states(&model, 73, 1, ALLOCATED);
+    set_states(&model, 80, 1, ALLOCATED);
+    set_states(&model, 600, 2, ALLOCATED);
+    alloc_reload(model.pool);
+    compare(&model);
+    remove_model(&model);
+}
+
+static void bits_of_too_many_words_do_not_fit(void **state)
+{
+    struct bit_changes bits = {0};
+    struct model model;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    for (uint64_t i = BIT_WORDS_MAX; i > 0; i--)
+        assert_true(alloc_add_bits(model.pool, &bits, run_at(&model, 64 * i, 1), true));
+    assert_true(alloc_add_bits(model.pool, &bits, run_at(&model, 65, 63), true));
+    assert_false(alloc_add_bits(model.pool, &bits, run_at(&model, 10, 1), true));
+    for (uint32_t i = 1; i < bits.count; i++)
+        assert_true(bits.words[i - 1].index < bits.words[i].index);
+    remove_model(&model);
+}
+
+/* Each has every other bit of two words, and finds after its fence what it stored. */
+#define FLIPS 1000000u
+struct flipper {
+    struct model *model;
+    pthread_barrier_t *start;
+    uint64_t first;
+    bool streams;
+    uint32_t wrong;
+};
+
+static void flip(struct flipper *flipper, struct pm_phase *phase, struct block_run run,
+                 bool allocated)
+{
+    struct minl2r_pool *pool = flipper->model->pool;
+    struct bit_changes bits = {0};
+
+    if (flipper->streams) {
+        alloc_add_bits(pool, &bits, run, allocated);
+        alloc_stream_bits(pool, phase, &bits);
+    } else if (allocated) {
+        alloc_publish(pool, phase, run);
+    } else {
+        alloc_unpublish(pool, phase, run);
+    }
+    pm_fence(phase);
+    alloc_unlock_bits(pool, &bits);
+    flipper->wrong += alloc_is_allocated(pool, run) != allocated;
+}
+
+static void *flip_bits(void *arg)
+{
+    struct flipper *flipper = arg;
+    struct minl2r_stats stats = {0};
+    struct pm_phase phase = {.pm = &flipper->model->pool->pm, .stats = &stats};
+
+    pthread_barrier_wait(flipper->start);
+    for (uint32_t i = 0; i < FLIPS; i++) {
+        uint64_t index = 512 + flipper->first + 2 * (i % 64);
+
+        flip(flipper, &phase, run_at(flipper->model, index, 1), i / 64 % 2 == 0);
+    }
+    return NULL;
+}
+
+static void threads_change_neighbouring_bits(void **state)
+{
+    struct model model;
+    pthread_barrier_t start;
+    pthread_t threads[2];
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    pthread_barrier_init(&start, NULL, 2);
+    for (int streams = 0; streams < 2; streams++) {
+        struct flipper flippers[2] = {{&model, &start, 0, true, 0},
+                                      {&model, &start, 1, streams, 0}};
+
+        for (int i = 0; i < 2; i++)
+            assert_ok(pthread_create(&threads[i], NULL, flip_bits, &flippers[i]));
+        for (int i = 0; i < 2; i++) {
+            assert_ok(pthread_join(threads[i], NULL));
+            assert_int_equal(flippers[i].wrong, 0);
+        }
+    }
+    pthread_barrier_destroy(&start);
+    remove_model(&model);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -831,6 +943,9 @@ int main(void)
         cmocka_unit_test(segment_is_claimed_once_and_only_where_it_is_free),
         cmocka_unit_test(reload_finds_what_is_allocated_on_media),
         cmocka_unit_test(flush_covers_the_bits_of_the_run),
+        cmocka_unit_test(bits_of_a_word_change_at_once),
+        cmocka_unit_test(bits_of_too_many_words_do_not_fit),
+        cmocka_unit_test(threads_change_neighbouring_bits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
