@@ -211,7 +211,8 @@ int commit_order_stored(struct minl2r_tx *tx)
 {
     int result = commit_order(tx);
 
-    alloc_unlock_bits(tx->pool, &tx->bits);
+    if (tx->bits.count > 0)
+        alloc_unlock_bits(tx->pool, &tx->bits);
     return result;
 }
 
@@ -610,6 +611,12 @@ static bool store_bits(struct minl2r_tx *tx, struct block_run run, bool allocate
     return true;
 }
 
+static bool changes_bits(const struct minl2r_tx *tx)
+{
+    return tx->writes.swaps || tx->writes.allocs.count > 0 ||
+           tx->writes.frees.count > 0;
+}
+
 /* Allocates and frees on media. False if that has to be flushed. */
 static bool change_bits(struct minl2r_tx *tx)
 {
@@ -738,7 +745,7 @@ static void change_slots(struct minl2r_tx *tx)
 
 void commit_store_in_place(struct minl2r_tx *tx)
 {
-    bool bits_streamed = change_bits(tx);
+    bool bits_streamed = !changes_bits(tx) || change_bits(tx);
 
     change_slots(tx);
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)

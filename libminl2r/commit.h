@@ -19,14 +19,14 @@ struct minl2r_tx {
     struct log_cursor cursor;  /* index > 0: a snapshot was logged */
     struct pm_phase phase;     /* counts into `stats` */
     struct minl2r_stats stats; /* of all transactions that had this object */
-    uint8_t *batch;          /* PM_BATCH_SIZE_MAX bytes: the log batch being gathered */
-    uint8_t *scratch;        /* PM_BATCH_SIZE_MAX bytes: one that is undone */
-    uint32_t owner;          /* thread_number() of who began it */
-    bool running;            /* atomic */
-    struct bit_changes bits; /* in flight */
+    uint8_t *batch;   /* PM_BATCH_SIZE_MAX bytes: the log batch being gathered */
+    uint8_t *scratch; /* PM_BATCH_SIZE_MAX bytes: one that is undone */
+    uint32_t owner;   /* thread_number() of who began it */
+    bool running;     /* atomic */
     bool freed_in_quarantine;      /* the old blocks of its swaps are */
     struct minl2r_tx *next;        /* in pool->tx_all */
     struct minl2r_tx *next_shared; /* in pool->tx_shared */
+    struct bit_changes bits;       /* in flight */
 } __attribute__((aligned(128)));   /* other threads' are in other lines */
 
 /* Takes a transaction from the pool's cache, or makes one. -ENOMEM. */
