@@ -209,7 +209,7 @@ def add_schemes(document, rows):
               [[f"`{scheme}`", *KINDS[scheme], fences(scheme, 64), fences(scheme, BLOCK)]
                for scheme in SCHEMES if where(rows, scheme=scheme)], "lllrr"),
         Paragraph("Equal promises are not equal work. **Which blocks are in use** minl2r keeps on "
-                  "the medium, in bitmaps that every swap of a block changes and flushes. All others "
+                  "the medium, in bitmaps that every swap of a block changes and writes. All others "
                   "keep it in DRAM, and walk the whole tree to find it again when a file is opened. "
                   "**What is stored at home** minl2r waits for before it returns. `sjfs-eager` waits "
                   "for its log only: the fence of the next write waits for the rest, and after a crash it "
