@@ -9,7 +9,7 @@
 /* What lies around all that a lane changed in so many commits, in such steps. */
 #define AROUND_LASTS 4096
 #define AROUND_STEP 256 /* bytes, a power of two */
-#define AROUND_NEAR 16384
+#define AROUND_NEAR 16384 /* bytes; slots that are no farther apart are joined */
 
 int settling_init(struct settling *settling, const struct minl2r_pool *pool)
 {

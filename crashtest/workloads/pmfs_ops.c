@@ -1000,7 +1000,8 @@ static int run_unlink_low(struct scene *scene, const struct op *op)
     return rc < 0 ? rc : run_unlink(scene, &unlink);
 }
 
-static int run_rename_low(struct scene *scene, const struct op *op)
+static int rename_low_by(struct scene *scene, const struct op *op,
+                         int (*run)(struct scene *, const struct op *))
 {
     char path[PMFS_NAME_MAX + 3], to[PMFS_NAME_MAX + 3];
     struct op rename = *op;
@@ -1010,20 +1011,17 @@ static int run_rename_low(struct scene *scene, const struct op *op)
         rc = path_of_half(scene, HIGH, op->size, to);
     rename.path = path;
     rename.to = to;
-    return rc < 0 ? rc : run_rename(scene, &rename);
+    return rc < 0 ? rc : run(scene, &rename);
+}
+
+static int run_rename_low(struct scene *scene, const struct op *op)
+{
+    return rename_low_by(scene, op, run_rename);
 }
 
 static int run_whiteout_low(struct scene *scene, const struct op *op)
 {
-    char path[PMFS_NAME_MAX + 3], to[PMFS_NAME_MAX + 3];
-    struct op rename = *op;
-    int rc = path_of_half(scene, LOW, 0, path);
-
-    if (rc == 0)
-        rc = path_of_half(scene, HIGH, op->size, to);
-    rename.path = path;
-    rename.to = to;
-    return rc < 0 ? rc : run_whiteout(scene, &rename);
+    return rename_low_by(scene, op, run_whiteout);
 }
 
 static int run_link_twin(struct scene *scene, const struct op *op)
