@@ -24,7 +24,6 @@
 
 #include "include/pmfs.h"
 
-#define NODES_MAX 4096
 #define UNASKABLE (-ENOSYS)
 
 extern char **environ;
@@ -37,7 +36,8 @@ struct node {
 struct pmfs {
     char mountpoint[PATH_MAX];
     bool counts_lookups;
-    struct node nodes[NODES_MAX]; /* by inode number */
+    struct node *nodes; /* by inode number */
+    uint64_t node_count;
 };
 
 static char message[256];
@@ -115,7 +115,7 @@ static int result_of(long returned)
 
 static int fd_of(const struct pmfs *fs, uint64_t ino)
 {
-    return ino < NODES_MAX && fs->nodes[ino].fd ? fs->nodes[ino].fd : -1;
+    return ino < fs->node_count && fs->nodes[ino].fd ? fs->nodes[ino].fd : -1;
 }
 
 /* The descriptor as a path that leads to the inode itself, whatever has become of it. */
@@ -134,6 +134,21 @@ static mode_t type_of(const struct pmfs *fs, uint64_t ino)
     return fstat(fd_of(fs, ino), &stat) < 0 ? 0 : stat.st_mode & S_IFMT;
 }
 
+/* Each thread of the mount takes numbers out of a group of its own, so they may be high. */
+static int reserve_nodes(struct pmfs *fs, uint64_t count)
+{
+    if (count <= fs->node_count)
+        return 0;
+    struct node *nodes = realloc(fs->nodes, count * sizeof(*nodes));
+
+    if (!nodes)
+        return -ENOMEM;
+    memset(nodes + fs->node_count, 0, (count - fs->node_count) * sizeof(*nodes));
+    fs->nodes = nodes;
+    fs->node_count = count;
+    return 0;
+}
+
 /* Takes over a descriptor; the inode may have one already. */
 static int add_node(struct pmfs *fs, int fd, struct pmfs_attr *attr)
 {
@@ -141,9 +156,9 @@ static int add_node(struct pmfs *fs, int fd, struct pmfs_attr *attr)
 
     if (fd < 0 || fstat(fd, &stat) < 0)
         return -errno;
-    if (stat.st_ino >= NODES_MAX) {
+    if (reserve_nodes(fs, stat.st_ino + 1) < 0) {
         close(fd);
-        return -EOVERFLOW;
+        return -ENOMEM;
     }
     if (fs->nodes[stat.st_ino].fd)
         close(fd);
@@ -167,7 +182,7 @@ static void drop_if_gone(struct pmfs *fs, uint64_t ino)
 
 static void drop_all_gone(struct pmfs *fs)
 {
-    for (uint64_t ino = 0; ino < NODES_MAX; ino++)
+    for (uint64_t ino = 0; ino < fs->node_count; ino++)
         drop_if_gone(fs, ino);
 }
 
@@ -600,13 +615,14 @@ int pmfs_unmount(struct pmfs *fs)
 
     if (!fs)
         return 0;
-    for (uint64_t ino = 0; ino < NODES_MAX; ino++)
+    for (uint64_t ino = 0; ino < fs->node_count; ino++)
         if (fs->nodes[ino].fd)
             close(fs->nodes[ino].fd);
     rc = pmfs_tool("umount", fs->mountpoint, NULL, NULL, NULL);
     if (rc < 0) /* a failed test has something open */
         pmfs_tool("umount", "--lazy", fs->mountpoint, NULL, NULL);
     rmdir(fs->mountpoint);
+    free(fs->nodes);
     free(fs);
     return rc;
 }
