@@ -10,7 +10,7 @@ set(pmfs_sources
     pmfs_scene.c
     pmfs_tree.c)
 set(pmfs_wrapped
-    dir_add dir_remove dir_replace
+    dir_add dir_pass_on dir_remove dir_replace
     fs_attach fs_end fs_now_ns getrandom
     inode_attr inode_check inode_lock inode_set_head inode_set_nlink inode_set_parent
     inode_set_state inode_unlock
@@ -19,6 +19,7 @@ set(pmfs_wrapped
     minl2r_tx_begin minl2r_tx_free minl2r_tx_write minl2r_tx_write_block
     minl2r_tx_write_fresh
     orphan_recover
+    pmfs_rename_whiteout
     pthread_rwlock_rdlock pthread_rwlock_wrlock
     spin_wait
     table_attach table_next_unfinished

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "crashtest/workloads/door.h"
 #include "libminl2r/alloc.h"
@@ -29,9 +30,15 @@ enum bug {
     NLINK_ALONE,
     PARENT_ALONE,
     STATE_ALONE,
+    STATE_LATE,
+    STATE_KEPT,
+    ORPHAN_FREE,
+    ORPHAN_USED,
     ENTRY_REMOVED_ALONE,
     ENTRY_ADDED_ALONE,
     ENTRY_REPLACED_ALONE,
+    WHITEOUT_ALONE,
+    WHITEOUT_LATE,
     FREED_ALONE,
     PLANTED_ALONE,
     CLEARED_ALONE,
@@ -107,6 +114,22 @@ static const struct pmfs_mutant mutants[] = {
            "fsck", ENTRY_REPLACED_ALONE, "rename-foo-A/bar", 0),
     MUTANT("exchange_in_two", "A5", "exchange changes one name, then the other", "fsck",
            ENTRY_REPLACED_ALONE, "exchange-foo-A/bar", 0),
+    MUTANT("whiteout_before_rename", "A5",
+           "the old name is a whiteout's before the file has the new one", "fsck",
+           WHITEOUT_ALONE, "whiteout-foo-A/bar", 0),
+    MUTANT("rename_before_whiteout", "A5",
+           "the file has its new name before a whiteout has the old one", "fsck",
+           ENTRY_REPLACED_ALONE, "whiteout-foo-A/bar", 0),
+    MUTANT("whiteout_after_rename", "A5",
+           "rename removes the old name, and then a whiteout is made", "tree",
+           WHITEOUT_LATE, "whiteout-foo-A/bar", 0),
+    MUTANT("whiteout_in_use_first", "O3", "a whiteout is in use before it has a name",
+           "fsck", STATE_ALONE, "whiteout-foo-A/bar", 0),
+    MUTANT("whiteout_after_name", "O3", "a whiteout's name is there before it is",
+           "fsck", INODE_LATE, "whiteout-foo-A/bar", 0),
+    MUTANT("whiteout_of_split", "A8",
+           "a split makes room and the old name a whiteout's before all else", "fsck",
+           PLANTED_ALONE, "split-whiteout-D", 0),
     MUTANT("free_before_pointer", "O4", "a block is free before its pointer is cleared",
            "fsck", FREED_ALONE, "clear-A/bar", 0),
     MUTANT("free_before_unlink", "O4",
@@ -133,6 +156,28 @@ static const struct pmfs_mutant mutants[] = {
     MUTANT("orphan_free_first", "O4",
            "an orphan's number is free before its blocks are", "fsck",
            ORPHAN_FREE_FIRST, "release-orphan", 0),
+    MUTANT("nameless_is_free", "O3", "a file without a name is free on media", "fsck",
+           ORPHAN_FREE, "tmpfile-write", 0),
+    MUTANT("nameless_in_use", "R9", "a file without a name is in use on media", "fsck",
+           ORPHAN_USED, "tmpfile", 0),
+    MUTANT("nameless_stays_orphan", "R9",
+           "a file that gets its first name is an orphan still", "fsck", STATE_KEPT,
+           "link-nameless", 0),
+    MUTANT("nameless_used_late", "A4",
+           "a file gets its first name, and then is no orphan any more", "fsck",
+           STATE_LATE, "link-nameless", 0),
+    MUTANT("nameless_used_early", "A4",
+           "a file is no orphan any more, and then gets its first name", "fsck",
+           STATE_ALONE, "link-nameless", 0),
+    MUTANT("nlink_of_nameless", "A4",
+           "a file's first name is counted before it is there", "fsck", NLINK_ALONE,
+           "link-nameless", 0),
+    MUTANT("nameless_state_not_logged", "L1",
+           "the state of a file that gets its first name is not logged", "fsck",
+           STATE_NOT_LOGGED, "link-nameless", 0),
+    MUTANT("nameless_free_first", "O4",
+           "the number of a file without a name is free before its blocks are", "fsck",
+           ORPHAN_FREE_FIRST, "release-nameless", 0),
     MUTANT("write_by_blocks", "A7", "each block is written in a transaction of its own",
            "tree", BLOCK_ALONE, "write65-foo", 0),
     MUTANT("size_before_data", "O2", "the size grows before the data is there", "tree",
@@ -270,6 +315,17 @@ static bool believes(enum bug bug)
     return state.bug == bug && state.phase == PMFS_RECOVERY;
 }
 
+/* Until do_late(). */
+static int put_off(const void *dst, const void *src, size_t size)
+{
+    struct late *late = &state.late[state.late_count++];
+
+    late->dst = dst;
+    late->size = size;
+    memcpy(late->bytes, src, size);
+    return 0;
+}
+
 /* ---- Transactions of their own --------------------------------------------------- */
 
 int __wrap_minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
@@ -329,6 +385,10 @@ int __wrap_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
                        const struct dir_entry *entry, uint64_t ino, uint32_t type);
 int __real_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
                        const struct dir_entry *entry, uint64_t ino, uint32_t type);
+int __wrap_dir_pass_on(struct minl2r_tx *tx, const struct inode *inode,
+                       const struct dir_change *change);
+int __real_dir_pass_on(struct minl2r_tx *tx, const struct inode *inode,
+                       const struct dir_change *change);
 int __wrap_trie_plant(struct trie *trie, struct minl2r_tx *tx,
                       const struct hashed *list, uint64_t count, uint32_t limit,
                       struct inode_head *head);
@@ -371,9 +431,18 @@ int __wrap_inode_set_state(struct minl2r_tx *tx, const struct inode *inode,
 {
     struct minl2r_tx *alone = begin_alone(STATE_ALONE, tx);
     uint8_t byte = (uint8_t)value;
+    bool is_named = inode->state == PM_STATE_ORPHAN && value == PM_STATE_USED;
 
     if (state.bug == STATE_NOT_LOGGED)
         return minl2r_tx_write_fresh(tx, inode->place.state, &byte, sizeof(byte));
+    if (state.bug == STATE_LATE && is_named)
+        return put_off(inode->place.state, &byte, sizeof(byte));
+    if (state.bug == STATE_KEPT && is_named)
+        return 0;
+    if (state.bug == ORPHAN_FREE && value == PM_STATE_ORPHAN)
+        return 0;
+    if (state.bug == ORPHAN_USED && value == PM_STATE_ORPHAN)
+        value = PM_STATE_USED;
     return end_alone(alone, tx, __real_inode_set_state(alone, inode, value));
 }
 
@@ -403,6 +472,35 @@ int __wrap_dir_replace(struct minl2r_tx *tx, const struct inode *inode,
     struct minl2r_tx *alone = begin_alone(ENTRY_REPLACED_ALONE, tx);
 
     return end_alone(alone, tx, __real_dir_replace(alone, inode, entry, ino, type));
+}
+
+int __wrap_dir_pass_on(struct minl2r_tx *tx, const struct inode *inode,
+                       const struct dir_change *change)
+{
+    struct minl2r_tx *alone = begin_alone(WHITEOUT_ALONE, tx);
+
+    return end_alone(alone, tx, __real_dir_pass_on(alone, inode, change));
+}
+
+int __wrap_pmfs_rename_whiteout(struct pmfs *fs, uint64_t parent, const char *name,
+                                uint64_t new_parent, const char *new_name,
+                                unsigned flags, const struct pmfs_cred *cred);
+int __real_pmfs_rename_whiteout(struct pmfs *fs, uint64_t parent, const char *name,
+                                uint64_t new_parent, const char *new_name,
+                                unsigned flags, const struct pmfs_cred *cred);
+
+int __wrap_pmfs_rename_whiteout(struct pmfs *fs, uint64_t parent, const char *name,
+                                uint64_t new_parent, const char *new_name,
+                                unsigned flags, const struct pmfs_cred *cred)
+{
+    struct pmfs_attr attr;
+
+    if (state.bug != WHITEOUT_LATE)
+        return __real_pmfs_rename_whiteout(fs, parent, name, new_parent, new_name,
+                                           flags, cred);
+    int rc = pmfs_rename(fs, parent, name, new_parent, new_name, flags);
+
+    return rc < 0 ? rc : pmfs_mknod(fs, parent, name, S_IFCHR, 0, cred, &attr);
 }
 
 int __wrap_trie_plant(struct trie *trie, struct minl2r_tx *tx,
@@ -479,16 +577,6 @@ static bool is_late(const void *src, size_t size)
     default:
         return false;
     }
-}
-
-static int put_off(const void *dst, const void *src, size_t size)
-{
-    struct late *late = &state.late[state.late_count++];
-
-    late->dst = dst;
-    late->size = size;
-    memcpy(late->bytes, src, size);
-    return 0;
 }
 
 int __wrap_minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src,

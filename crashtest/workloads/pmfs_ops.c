@@ -250,16 +250,22 @@ static int open_nameless(struct scene *scene, unsigned flags)
     return rc;
 }
 
-/* With op->size bytes, and op->path is free. */
+/* With op->size bytes. */
+static int run_tmpfile(struct scene *scene, const struct op *op)
+{
+    int rc = open_nameless(scene, 0);
+
+    return rc < 0 ? rc
+                  : scene_write(scene, scene->opens[scene->open_count - 1], 0, op->size,
+                                0);
+}
+
+/* The same, and op->path is free. */
 static int has_nameless(struct scene *scene, const struct op *op)
 {
     int rc = need_absent(scene, op->path);
 
-    if (rc == 0)
-        rc = open_nameless(scene, 0);
-    return rc < 0 ? rc
-                  : scene_write(scene, scene->opens[scene->open_count - 1], 0, op->size,
-                                0);
+    return rc < 0 ? rc : run_tmpfile(scene, op);
 }
 
 /* ---- Blocks of names ------------------------------------------------------------- */
@@ -1086,12 +1092,6 @@ static int run_write_open(struct scene *scene, const struct op *op)
                        0);
 }
 
-static int run_tmpfile(struct scene *scene, const struct op *op)
-{
-    (void)op;
-    return open_nameless(scene, 0);
-}
-
 /* The one that was opened last gets a name. */
 static int run_link_open(struct scene *scene, const struct op *op)
 {
@@ -1348,6 +1348,7 @@ const struct op ops[] = {
     EXTRA_OP("write-orphan", has_orphan, run_write_open, "foo", NULL, 100, 1000),
     EXTRA_OP("release-orphan", has_orphan, run_release, "foo", NULL, 0, 0),
     EXTRA_OP("tmpfile", has_anything, run_tmpfile, NULL, NULL, 0, 0),
+    EXTRA_OP("tmpfile-write", has_anything, run_tmpfile, NULL, NULL, 0, 700),
     EXTRA_OP("write-nameless", has_nameless, run_write_open, "new", NULL, 100, 1000),
     EXTRA_OP("link-nameless", has_nameless, run_link_open, "new", NULL, 0, 700),
     EXTRA_OP("link-nameless-A/new", has_nameless, run_link_open, "A/new", NULL, 0, 0),
