@@ -155,12 +155,33 @@ struct minl2r_options {
  * persistent memory (/dev/pmem0), because it has no MAP_SYNC. Its size is used where
  * `size` is 0.
  *
- * Crash:   before it returns, the file may be left behind, and opening it is -EUCLEAN.
+ * The file gets its name at the end. Where files cannot be without one (the file system
+ * has no O_TMPFILE, or /proc is missing) it has it from the start.
+ *
+ * Crash:   before it returns, there is no file; or where it has its name from the start,
+ *          or is a device, something that cannot be opened: -EUCLEAN, or -EINVAL.
  * Errors:  -EEXIST, -EINVAL, -ENOSPC, -ENOTSUP (medium), or what the file system says;
  *          a file that this call made is removed again.
  */
 int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
                        const struct minl2r_options *options, struct minl2r_pool **pool);
+
+/*
+ * The same, for a pool that is no use empty: calls `fill`, which puts into it what it is
+ * to begin with and returns 0 or a negative errno, before the file gets its name. It may
+ * commit as many transactions as it likes, and must not close the pool.
+ *
+ * Crash:   before it returns, there is no file; but on a device, or where files cannot
+ *          be without a name, a pool may be left as far as `fill` has got, so what says
+ *          that it is complete should be committed last.
+ * Errors:  those of minl2r_pool_create(), and what `fill` returns, with which the pool
+ *          is gone.
+ */
+typedef int minl2r_fill_fn(struct minl2r_pool *pool, void *arg);
+int minl2r_pool_create_filled(const char *path, const char *layout, uint64_t size,
+                              const struct minl2r_options *options,
+                              minl2r_fill_fn *fill, void *arg,
+                              struct minl2r_pool **pool);
 
 /*
  * Opens a pool, undoing what a crash left unfinished. `layout` may be NULL: any.

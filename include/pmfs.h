@@ -90,7 +90,8 @@ struct pmfs_mkfs_options {
  * Makes an empty filesystem in the new file `path` of `size` bytes. `options` may be
  * NULL.
  *
- * Crash:   the file may be left behind; mounting it is -EUCLEAN or -EINVAL.
+ * Crash:   before it returns, there is no file; or where minl2r_pool_create() says so,
+ *          something that is -EUCLEAN to mount.
  * Errors:  as minl2r_pool_create(), whose message it passes on; then the file is
  *          gone.
  */

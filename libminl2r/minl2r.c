@@ -176,10 +176,41 @@ static int choose_threshold(const struct pm *pm, uint64_t size,
     return try_thresholds(pm, plan.block_size, options);
 }
 
-int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
-                       const struct minl2r_options *options, struct minl2r_pool **pool)
+/* What the program wants in it from the start. Then it gets its name. */
+static int pool_fill(const char *path, struct minl2r_pool *pool, minl2r_fill_fn *fill,
+                     void *arg)
+{
+    int result = fill ? fill(pool, arg) : 0;
+
+    return result < 0 ? result : pool_file_publish(path, pool->fd);
+}
+
+static int pool_make(const char *path, const char *layout, uint64_t size,
+                     const struct minl2r_options *options, const struct pm *pm, int fd,
+                     minl2r_fill_fn *fill, void *arg, struct minl2r_pool **pool)
+{
+    int result = pool_format(pm, layout, size, options);
+
+    if (result < 0)
+        return result;
+    result = pool_start(path, layout, options, pm, fd, pool);
+    if (result == 0) {
+        result = pool_fill(path, *pool, fill, arg);
+        if (result == 0)
+            return 0;
+        pool_stop(*pool);
+    }
+    pool_unformat(pm);
+    return result;
+}
+
+int minl2r_pool_create_filled(const char *path, const char *layout, uint64_t size,
+                              const struct minl2r_options *options,
+                              minl2r_fill_fn *fill, void *arg,
+                              struct minl2r_pool **pool)
 {
     static const struct minl2r_options defaults;
+    struct minl2r_pool *made;
     struct pm pm;
     int fd;
 
@@ -194,12 +225,18 @@ int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
         return result;
     result = choose_threshold(&pm, size, &chosen);
     if (result == 0)
-        result = pool_format(&pm, layout, size, &chosen);
-    if (result == 0)
-        result = pool_start(path, layout, options, &pm, fd, pool);
+        result = pool_make(path, layout, size, &chosen, &pm, fd, fill, arg, &made);
     if (result < 0)
         pool_file_discard(path, &pm, fd);
+    else
+        *pool = made;
     return result;
+}
+
+int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
+                       const struct minl2r_options *options, struct minl2r_pool **pool)
+{
+    return minl2r_pool_create_filled(path, layout, size, options, NULL, NULL, pool);
 }
 
 int minl2r_pool_open(const char *path, const char *layout,

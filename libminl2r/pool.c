@@ -201,3 +201,14 @@ int pool_format(const struct pm *pm, const char *layout, uint64_t size,
         result = write_pool(pm, &super);
     return result;
 }
+
+void pool_unformat(const struct pm *pm)
+{
+    struct minl2r_stats stats = {0};
+    struct pm_phase phase = {.pm = pm, .stats = &stats};
+    uint64_t size = pm->size < POOL_SIGNATURES_SIZE ? pm->size : POOL_SIGNATURES_SIZE;
+
+    pm_zero(&phase, pm->base, size);
+    pm_flush(&phase, pm->base, size);
+    pm_fence(&phase); /* no pool any more, then whatever comes next there */
+}

@@ -212,6 +212,12 @@ int pool_refuse_existing(const struct pm *pm);
 int pool_format(const struct pm *pm, const char *layout, uint64_t size,
                 const struct minl2r_options *options);
 
+/* Where file systems and partition tables have what they are known by. */
+#define POOL_SIGNATURES_SIZE ((uint64_t)128 << 10)
+
+/* Makes zeros of them, after pool_format(), where the pool is not to be. */
+void pool_unformat(const struct pm *pm);
+
 /*
  * Makes `pool` from memory (attach.c): validates the superblock, builds the DRAM twins of bitmaps
  * and lanes. Writes nothing; recovery_run() comes next. `layout` may be NULL. On error
@@ -222,12 +228,16 @@ void pool_detach(struct minl2r_pool *pool);
 
 /*
  * Creates or opens the file: fd, lock (exclusive, or shared if not `writable`) and
- * mapping. Used by minl2r_pool_create/open/check and the tools.
+ * mapping. Used by minl2r_pool_create/open/check and the tools. One that is created gets
+ * its name by pool_file_publish(), wherever a file can be without one so long.
  */
 int pool_file_create(const char *path, uint64_t size,
                      const struct minl2r_options *options, struct pm *pm, int *fd);
 int pool_file_open(const char *path, const struct minl2r_options *options,
                    bool writable, struct pm *pm, int *fd);
+
+/* Gives what was created its name, durably. -EEXIST: somebody else has made one since. */
+int pool_file_publish(const char *path, int fd);
 
 /*
  * A copied pool may have holes, where a store needs space that there may be none of. Now

@@ -192,6 +192,84 @@ int pool_file_fill_holes(const char *path, int fd, uint64_t size)
 
 /* ---- Create ---------------------------------------------------------------------- */
 
+#define PROC_FD "/proc/self/fd/"
+#define PROC_FD_SIZE (sizeof(PROC_FD) + 10)
+
+/* What linkat() needs to give a file its first name. snprintf() takes more stack. */
+static void name_in_proc(int fd, char name[PROC_FD_SIZE])
+{
+    size_t end = strlen(PROC_FD) + 1;
+
+    memcpy(name, PROC_FD, sizeof(PROC_FD));
+    for (int rest = fd; rest >= 10; rest /= 10)
+        end++;
+    name[end] = '\0';
+    for (; name[end - 1] != '/'; fd /= 10)
+        name[--end] = (char)('0' + fd % 10);
+}
+
+/* Opens the directory of `path`. -1: not so. */
+static int open_directory(const char *path, int flags, mode_t mode)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    int fd = directory ? open(directory, flags | O_CLOEXEC, mode) : -1;
+
+    free(directory);
+    return fd;
+}
+
+/* A file in the directory of `path` that goes with this process, unless it is published.
+ * -1: there can be none. */
+static int open_nameless(const char *path, mode_t mode)
+{
+    char name[PROC_FD_SIZE];
+    struct stat info;
+
+    if (lstat(path, &info) == 0 || errno != ENOENT || path[strlen(path) - 1] == '/')
+        return -1; /* open() says why */
+    int fd = open_directory(path, O_TMPFILE | O_RDWR, mode);
+
+    if (fd < 0)
+        return -1;
+    name_in_proc(fd, name);
+    if (access(name, F_OK) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static int open_new(const char *path, mode_t mode)
+{
+    int fd = *path ? open_nameless(path, mode) : -1;
+
+    return fd >= 0 ? fd : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+}
+
+static bool is_file(int fd)
+{
+    struct stat info;
+
+    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/* Is it what `path` leads to? */
+static bool is_named(const char *path, int fd)
+{
+    struct stat opened, named;
+
+    return fstat(fd, &opened) == 0 && stat(path, &named) == 0 &&
+           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/* Closes what was to be a pool; of a file nothing is left. */
+static void drop(const char *path, int fd)
+{
+    if (is_file(fd) && is_named(path, fd))
+        unlink(path);
+    close(fd);
+}
+
 static int fill_file(const char *path, int fd, uint64_t size,
                      const struct minl2r_options *options, struct pm *pm)
 {
@@ -211,12 +289,9 @@ static bool is_device(const char *path)
     return type == S_IFCHR || type == S_IFBLK;
 }
 
-/* Where file systems and partition tables have what they are known by. */
-#define SIGNATURES_SIZE ((uint64_t)128 << 10)
-
 static int check_blank(const char *path, const struct pm *pm)
 {
-    uint64_t size = pm->size < SIGNATURES_SIZE ? pm->size : SIGNATURES_SIZE;
+    uint64_t size = pm->size < POOL_SIGNATURES_SIZE ? pm->size : POOL_SIGNATURES_SIZE;
 
     if (pm->base[0] == 0 && memcmp(pm->base, pm->base + 1, size - 1) == 0)
         return 0;
@@ -259,15 +334,41 @@ int pool_file_create(const char *path, uint64_t size,
         return result;
     mode_t mode = options && options->mode ? options->mode : 0600;
 
-    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    *fd = open_new(path, mode);
     if (*fd < 0)
         return failed("create", path, errno);
     result = fill_file(path, *fd, plan.pool_size, options, pm);
-    if (result < 0) {
-        unlink(path);
-        close(*fd);
-    }
+    if (result < 0)
+        drop(path, *fd);
     return result;
+}
+
+/* So that the name is as durable as what it names. */
+static int sync_name(const char *path, int fd)
+{
+    int directory = open_directory(path, O_RDONLY | O_DIRECTORY, 0);
+    int result = 0;
+
+    if (fsync(fd) < 0)
+        result = failed("sync", path, errno);
+    if (result == 0 && directory >= 0 && fsync(directory) < 0 && errno != EINVAL)
+        result = failed("sync the directory of", path, errno);
+    if (directory >= 0)
+        close(directory);
+    return result;
+}
+
+int pool_file_publish(const char *path, int fd)
+{
+    char name[PROC_FD_SIZE];
+
+    if (!is_file(fd))
+        return 0;
+    name_in_proc(fd, name);
+    if (!is_named(path, fd) &&
+        linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0)
+        return failed("create", path, errno);
+    return sync_name(path, fd);
 }
 
 void pool_file_close(struct pm *pm, int fd)
@@ -283,7 +384,6 @@ void pool_file_unlock(int fd)
 
 void pool_file_discard(const char *path, struct pm *pm, int fd)
 {
-    if (!is_device(path))
-        unlink(path);
-    pool_file_close(pm, fd);
+    pm_unmap(pm);
+    drop(path, fd);
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -187,21 +186,31 @@ int fs_format(struct minl2r_pool *pool, const struct pmfs_mkfs_options *options)
     return fs_end(tx, rc);
 }
 
+struct filling {
+    const struct pmfs_mkfs_options *options;
+    int rc; /* of the filling; whose message is there, if it failed */
+};
+
+static int fill(struct minl2r_pool *pool, void *arg)
+{
+    struct filling *filling = arg;
+
+    filling->rc = fs_format(pool, filling->options);
+    return filling->rc;
+}
+
 int pmfs_mkfs(const char *path, uint64_t size, const struct pmfs_mkfs_options *options)
 {
     static const struct pmfs_mkfs_options defaults;
+    struct filling filling = {.options = options ? options : &defaults};
     struct minl2r_pool *pool;
+    int rc = minl2r_pool_create_filled(path, PMFS_LAYOUT, size, &filling.options->pool,
+                                       fill, &filling, &pool);
 
-    if (!options)
-        options = &defaults;
-    int rc = minl2r_pool_create(path, PMFS_LAYOUT, size, &options->pool, &pool);
     if (rc < 0)
-        return fs_error(-rc, "%s", minl2r_errormsg());
-    rc = fs_format(pool, options);
+        return filling.rc < 0 ? rc : fs_error(-rc, "%s", minl2r_errormsg());
     minl2r_pool_close(pool);
-    if (rc < 0)
-        unlink(path);
-    return rc;
+    return 0;
 }
 
 /* ---- Mounting ------------------------------------------------------------------ */

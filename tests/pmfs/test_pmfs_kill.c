@@ -272,9 +272,42 @@ killed_writer_loses_nothing_acknowledged_and_leaves_nothing_half_done(void **sta
     munmap(acknowledged, sizeof(*acknowledged));
 }
 
+/* Kills who makes a filesystem. Nothing at all is left, or all of it is there. */
+static void make_and_kill(struct fixture *f, unsigned after_us, int *made)
+{
+    pid_t pid = fork();
+    int status;
+
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(pmfs_mkfs(f->path, 8 * MIB, &f->mkfs) < 0);
+    usleep(after_us);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    if (rmdir(f->dir) == 0) {
+        assert_int_equal(mkdir(f->dir, 0700), 0);
+        return;
+    }
+    ++*made;
+    fixture_fsck(f);
+    assert_int_equal(unlink(f->path), 0);
+}
+
+static void killed_mkfs_leaves_a_whole_filesystem_or_no_file(void **state)
+{
+    struct fixture *f = *state;
+    int made = 0;
+
+    for (unsigned i = 0; i < 100; i++)
+        make_and_kill(f, i * 100, &made);
+    print_message("          %d made\n", made);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST_EMPTY(killed_mkfs_leaves_a_whole_filesystem_or_no_file),
         TEST_EMPTY(
             killed_writer_loses_nothing_acknowledged_and_leaves_nothing_half_done),
     };
