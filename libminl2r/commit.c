@@ -857,12 +857,20 @@ static int commit_word(struct minl2r_tx *tx, const struct block_write *write)
     return commit_order(tx); /* I3: the word, then the caller's return */
 }
 
+/* Of one that is not yet in the list, though others are: see live_link(). */
+static void link_lane(struct minl2r_pool *pool, struct lane *lane)
+{
+    if (!lane->is_linked && live_possible(pool))
+        live_link(pool, lane);
+}
+
 int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
 {
     struct lane *lane = lane_wait_commit(pool);
     struct pm_phase phase = {.pm = &pool->pm, .stats = &lane->stats};
     int result = pool_usable(pool);
 
+    link_lane(pool, lane);
     if (result == 0 && live_possible(pool))
         result = live_settle_word_now(pool, pool_offset(pool, p), &phase);
     if (result == 0) {
@@ -901,6 +909,7 @@ static int commit_changes(struct minl2r_tx *tx)
 {
     if (!tx->lane)
         tx->lane = lane_wait_commit(tx->pool);
+    link_lane(tx->pool, tx->lane);
     const struct block_write *word = find_lone_word(tx);
     struct slot_plan plan;
     /* A lane whose generation failed half-way must not begin it again. */

@@ -28,6 +28,8 @@ int lanes_attach(struct minl2r_pool *pool)
 
 void lanes_detach(struct minl2r_pool *pool)
 {
+    for (uint32_t i = 0; pool->lanes && i < pool->geo.lane_count; i++)
+        free(pool->lanes[i].listed);
     free(pool->lanes);
     pool->lanes = NULL;
 }

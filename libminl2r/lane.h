@@ -47,6 +47,17 @@ static inline void owned_add(struct owned *owned, struct interval range)
 }
 
 /*
+ * Which pieces of the pool a lane changed lately: those whose entry has the lane's tag.
+ * Where a pool has more pieces than there are entries, several share one.
+ */
+#define LISTED_STEP 256u /* bytes */
+#define LISTED_COUNT (1u << 20)
+enum listed_kind { LISTED_BYTES, LISTED_SLOTS, LISTED_KINDS };
+struct listed {
+    uint8_t entries[LISTED_KINDS][LISTED_COUNT]; /* atomic */
+};
+
+/*
  * The DRAM twin of a struct pm_lane. All fields but `busy` belong to who holds the
  * lane; those of live.h others read, too: apart from the rest, and what changes with
  * each commit apart from what seldom does.
@@ -62,10 +73,10 @@ struct lane {
     struct interval slots;
     struct owned bytes;
 
-    _Alignas(128) struct owned slots_around; /* one has `slots` in it */
-    struct owned bytes_around;               /* each range has that of `bytes` in it */
-    struct lane *next_live;
-    bool has_been_live;
+    _Alignas(128) struct lane *next_live;
+    struct listed *listed; /* NULL: not yet */
+    uint8_t listed_tag;    /* 0: nothing is listed, but anything may be owned */
+    bool is_linked;
     uint32_t index;
 } __attribute__((aligned(128)));
 

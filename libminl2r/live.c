@@ -6,10 +6,8 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/watch.h"
 
-/* What lies around all that a lane changed in so many commits, in such steps. */
-#define AROUND_LASTS 4096
-#define AROUND_STEP 256 /* bytes, a power of two */
-#define AROUND_NEAR 16384 /* bytes; slots that are no farther apart are joined */
+#define ROUND 1024 /* generations; what a lane listed in the last one is forgotten */
+#define LOOK_MAX 16384u /* bytes; with more, looking at the lane itself is cheaper */
 
 int settling_init(struct settling *settling, const struct minl2r_pool *pool)
 {
@@ -50,19 +48,39 @@ static bool overlaps_any(const struct owned *owned, struct interval range)
     return false;
 }
 
+static bool has_tag(const uint8_t *entries, uint8_t tag, struct interval range)
+{
+    uint64_t end = (range.high + LISTED_STEP - 1) / LISTED_STEP;
+
+    for (uint64_t i = range.low / LISTED_STEP; i < end; i++)
+        if (__atomic_load_n(&entries[i % LISTED_COUNT], __ATOMIC_RELAXED) == tag)
+            return true;
+    return false;
+}
+
 /*
  * What a busy lane owns changes with each commit, and looking at it takes its line away
- * from the lane's processor; what is outside of all that it changed lately needs no look.
+ * from the lane's processor. What it has not listed needs no look.
  */
-static bool overlaps_bytes(const struct lane *lane, struct interval range)
+static bool may_own(const struct lane *lane, enum listed_kind kind,
+                    struct interval range)
 {
-    return overlaps_any(&lane->bytes_around, range) &&
+    uint8_t tag = __atomic_load_n(&lane->listed_tag, __ATOMIC_ACQUIRE);
+
+    return tag == 0 || range.high - range.low > LOOK_MAX ||
+           has_tag(lane->listed->entries[kind], tag, range);
+}
+
+static bool owns_bytes(const struct lane *lane, struct interval range)
+{
+    return may_own(lane, LISTED_BYTES, range) && live_generation_of(lane) != 0 &&
            overlaps_any(&lane->bytes, range);
 }
 
-static bool overlaps_slots(const struct lane *lane, struct interval range)
+static bool owns_slots(const struct lane *lane, struct interval range)
 {
-    return overlaps_any(&lane->slots_around, range) && overlaps(&lane->slots, range);
+    return may_own(lane, LISTED_SLOTS, range) && live_generation_of(lane) != 0 &&
+           overlaps(&lane->slots, range);
 }
 
 /* Flushes it whoever raised it: that one's fence may not have come yet. */
@@ -81,8 +99,8 @@ static void settle(struct minl2r_pool *pool, const struct lane *lane,
 {
     uint64_t generation = live_generation_of(lane);
 
-    if (generation == 0)
-        return;
+    if (generation == 0 || generation == settling->generations[lane->index])
+        return; /* nothing, or raised already, for the same fence */
     watch_check(pool, lane, generation);
     settling->generations[lane->index] = generation;
     settling->any = true;
@@ -102,7 +120,7 @@ void live_settle_bytes(struct minl2r_pool *pool, const struct lane *own,
                        struct settling *settling)
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
-        if (lane != own && overlaps_bytes(lane, range))
+        if (lane != own && owns_bytes(lane, range))
             settle(pool, lane, phase, settling);
 }
 
@@ -111,7 +129,7 @@ void live_settle_word(struct minl2r_pool *pool, const struct lane *own,
                       struct settling *settling)
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
-        if (lane != own && (overlaps_bytes(lane, range) || overlaps_slots(lane, range)))
+        if (lane != own && (owns_bytes(lane, range) || owns_slots(lane, range)))
             settle(pool, lane, phase, settling);
 }
 
@@ -141,10 +159,11 @@ int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
     struct interval range = {offset, offset + sizeof(uint64_t)};
 
     for (struct lane *lane = first_lane(pool); lane; lane = lane->next_live) {
+        if (!owns_bytes(lane, range) && !owns_slots(lane, range))
+            continue;
         uint64_t generation = live_generation_of(lane);
 
-        if (generation == 0 ||
-            !(overlaps_bytes(lane, range) || overlaps_slots(lane, range)))
+        if (generation == 0)
             continue;
         watch_check(pool, lane, generation);
         raise_settled(pool, lane, generation, phase);
@@ -192,66 +211,6 @@ static void store_interval(struct interval *to, struct interval value)
     __atomic_store_n(&to->high, value.high, __ATOMIC_RELAXED);
 }
 
-/* In whole steps, so that what grows by a slot at a time seldom changes it. */
-static struct interval round_out(struct interval value)
-{
-    uint64_t mask = AROUND_STEP - 1;
-
-    return (struct interval){value.low & ~mask, (value.high + mask) & ~mask};
-}
-
-static void store_around(struct interval *to, struct interval value, bool begins_again)
-{
-    struct interval rounded = round_out(value);
-
-    store_interval(to, begins_again ? rounded : interval_join(*to, rounded));
-}
-
-/* By how much `around` grows if it takes `range` in. */
-static uint64_t growth(struct interval around, struct interval range)
-{
-    struct interval joined = interval_join(around, range);
-
-    return (joined.high - joined.low) - (around.high - around.low);
-}
-
-/* Slots lie in few places, some of them far from each other: an inode, nodes of a tree.
- * What is near is joined; where there are too many, what is nearest. */
-static void take_slots_in(struct owned *around, struct interval slots)
-{
-    struct interval rounded = round_out(slots), *best = &around->ranges[0];
-
-    if (slots.low == slots.high)
-        return;
-    for (uint32_t i = 1; i < around->count; i++)
-        if (growth(around->ranges[i], rounded) < growth(*best, rounded))
-            best = &around->ranges[i];
-    if (around->count == OWNED_MAX ||
-        (around->count > 0 && growth(*best, rounded) <= AROUND_NEAR)) {
-        store_interval(best, interval_join(*best, rounded));
-        return;
-    }
-    store_interval(&around->ranges[around->count], rounded);
-    __atomic_store_n(&around->count, around->count + 1, __ATOMIC_RELAXED);
-}
-
-/* Widened as slots and bytes need it, and narrow again every so often. */
-static void widen_around(struct lane *lane, uint64_t generation, struct interval slots,
-                         const struct owned *bytes)
-{
-    bool begins_again = generation % AROUND_LASTS == 0;
-    struct owned *around = &lane->bytes_around;
-
-    if (begins_again)
-        __atomic_store_n(&lane->slots_around.count, 0, __ATOMIC_RELAXED);
-    take_slots_in(&lane->slots_around, slots);
-    for (uint32_t i = 0; i < bytes->count; i++)
-        store_around(&around->ranges[i], bytes->ranges[i],
-                     begins_again || i >= around->count);
-    if (begins_again || around->count < bytes->count)
-        __atomic_store_n(&around->count, bytes->count, __ATOMIC_RELAXED);
-}
-
 static void store_owned(struct owned *to, const struct owned *from)
 {
     for (uint32_t i = 0; i < from->count; i++)
@@ -260,26 +219,55 @@ static void store_owned(struct owned *to, const struct owned *from)
         __atomic_store_n(&to->count, from->count, __ATOMIC_RELAXED);
 }
 
-static void link_lane(struct minl2r_pool *pool, struct lane *lane)
+void live_list(struct lane *lane, enum listed_kind kind, struct interval range)
 {
-    lane->has_been_live = true;
+    uint8_t *entries = lane->listed->entries[kind];
+
+    for (uint64_t i = range.low / LISTED_STEP; i <= (range.high - 1) / LISTED_STEP; i++)
+        if (entries[i % LISTED_COUNT] != lane->listed_tag)
+            __atomic_store_n(&entries[i % LISTED_COUNT], lane->listed_tag,
+                             __ATOMIC_RELAXED);
+}
+
+/* An old entry that has the tag of this round by chance asks for a look too many. */
+static uint8_t tag_of(uint64_t generation)
+{
+    return (uint8_t)(1 + generation / ROUND % UINT8_MAX);
+}
+
+bool live_lists(const struct minl2r_pool *pool, struct lane *lane, uint64_t generation)
+{
+    uint8_t tag = 0;
+
+    if (live_others_possible(pool, lane)) {
+        if (!lane->listed)
+            lane->listed = calloc(1, sizeof(*lane->listed));
+        if (lane->listed)
+            tag = tag_of(generation);
+    }
+    if (tag != lane->listed_tag)
+        __atomic_store_n(&lane->listed_tag, tag, __ATOMIC_RELEASE);
+    return tag != 0;
+}
+
+void live_own(struct lane *lane, struct interval slots, const struct owned *bytes)
+{
+    store_interval(&lane->slots, slots);
+    store_owned(&lane->bytes, bytes);
+}
+
+void live_link(struct minl2r_pool *pool, struct lane *lane)
+{
+    lane->is_linked = true;
     lane->next_live = first_lane(pool);
     while (!__atomic_compare_exchange_n(&pool->live_lanes, &lane->next_live, lane,
                                         false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
         ;
 }
 
-void live_own(struct lane *lane, uint64_t generation, struct interval slots,
-              const struct owned *bytes)
-{
-    widen_around(lane, generation, slots, bytes);
-    store_interval(&lane->slots, slots);
-    store_owned(&lane->bytes, bytes);
-}
-
 void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation)
 {
     __atomic_store_n(&lane->live, generation, __ATOMIC_RELEASE);
-    if (!lane->has_been_live)
-        link_lane(pool, lane);
+    if (!lane->is_linked)
+        live_link(pool, lane);
 }

@@ -23,6 +23,14 @@
  * went on, since a block that was freed is in quarantine as long as a generation is
  * live that can name it.
  *
+ * What a lane owns are up to eight ranges of bytes, and one of slots: exactly that, or
+ * more. In which pieces of the pool that lies it lists besides (lane.h), before it is
+ * live, so that others seldom have to look: who changes bytes comes after the commit
+ * that owns them, by the program's own locks, and so finds its entries. They are
+ * forgotten by whole rounds, between F1 and live_enter(), when the lane is not live. As
+ * long as no other lane is linked there is no list: who links one looks at all ranges
+ * until this lane's next commit.
+ *
  * Settling raises a word that other threads may be raising, too, to a generation that
  * committed; the lane itself may have gone on. A lane counts as settled only after the
  * fence of one who raised it (live_forget).
@@ -96,10 +104,14 @@ int live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
 
 /*
  * What the generation of `lane` owns once it is live. Between F1, from which on the one
- * before is not live, and live_enter().
+ * before is not live, and live_enter(). If live_lists(), all of it is listed, too.
  */
-void live_own(struct lane *lane, uint64_t generation, struct interval slots,
-              const struct owned *bytes);
+void live_own(struct lane *lane, struct interval slots, const struct owned *bytes);
+bool live_lists(const struct minl2r_pool *pool, struct lane *lane, uint64_t generation);
+void live_list(struct lane *lane, enum listed_kind kind, struct interval range);
+
+/* A lane of a thread that looks at others' is there, too: so they list. */
+void live_link(struct minl2r_pool *pool, struct lane *lane);
 
 /* The generation, which committed, stays live. */
 void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation);

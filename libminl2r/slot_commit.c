@@ -18,13 +18,22 @@
 
 /* ---- Which transactions ---------------------------------------------------------- */
 
+static struct interval slot_range(const struct block_write *write)
+{
+    return (struct interval){write->slot, write->slot + sizeof(write->slot)};
+}
+
+static struct interval extent_range(const struct block_write *write,
+                                    const struct extent *e)
+{
+    return (struct interval){write->block + e->start, write->block + extent_end(e)};
+}
+
 static bool plan_swap(struct slot_plan *plan, const struct block_write *write)
 {
-    struct interval slot = {write->slot, write->slot + sizeof(write->slot)};
-
     plan->swaps_size += sizeof(struct pm_record) + sizeof(struct pm_swap);
     plan->freed_count += write->block != 0;
-    plan->slots = interval_join(plan->slots, slot);
+    plan->slots = interval_join(plan->slots, slot_range(write));
     return !write->slot_is_own && plan->freed_count <= FREED_MAX;
 }
 
@@ -36,7 +45,7 @@ static bool plan_bytes(const struct minl2r_pool *pool, struct slot_plan *plan,
 
     for (uint32_t i = 0; i < count && size <= CHANGES_SIZE_MAX; i++) {
         const struct extent *e = &write->extents[i];
-        struct interval range = {write->block + e->start, write->block + extent_end(e)};
+        struct interval range = extent_range(write, e);
 
         __builtin_prefetch(pool_at(pool, range.low), 1);
         size += e->size;
@@ -70,16 +79,18 @@ bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan
 
 /* ---- Commit ---------------------------------------------------------------------- */
 
-static void settle_owners(struct minl2r_tx *tx, const struct slot_plan *plan)
+static void settle_owners(struct minl2r_tx *tx)
 {
     struct settling *settling = &tx->writes.settling;
 
     if (!live_others_possible(tx->pool, tx->lane))
         return;
-    live_settle_bytes(tx->pool, tx->lane, plan->slots, &tx->phase, settling);
-    for (uint32_t i = 0; i < plan->bytes.count; i++)
-        live_settle_word(tx->pool, tx->lane, plan->bytes.ranges[i], &tx->phase,
-                         settling);
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
+        live_settle_bytes(tx->pool, tx->lane, slot_range(w), &tx->phase, settling);
+    for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
+        for (uint32_t i = 0; i < w->extent_count; i++)
+            live_settle_word(tx->pool, tx->lane, extent_range(w, &w->extents[i]),
+                             &tx->phase, settling);
 }
 
 /* New bytes one behind the other; those of a lone range stay where they are. */
@@ -155,7 +166,7 @@ static int log_changes(struct minl2r_tx *tx)
 }
 
 /* Up to F1. */
-static int log_and_store_fresh(struct minl2r_tx *tx, const struct slot_plan *plan)
+static int log_and_store_fresh(struct minl2r_tx *tx)
 {
     uint32_t own = 0;
     uint64_t mark = 0;
@@ -169,7 +180,7 @@ static int log_and_store_fresh(struct minl2r_tx *tx, const struct slot_plan *pla
     if (ends_quarantine)
         live_settle_all(tx->pool, tx->lane, &tx->phase, &tx->writes.settling);
     else
-        settle_owners(tx, plan);
+        settle_owners(tx);
     int result = log_changes(tx);
 
     if (result < 0)
@@ -198,6 +209,21 @@ static int quarantine_freed(struct minl2r_tx *tx)
     return result;
 }
 
+static void own(struct minl2r_tx *tx, const struct slot_plan *plan)
+{
+    struct lane *lane = tx->lane;
+
+    lane->generation = tx->cursor.generation;
+    live_own(lane, plan->slots, &plan->bytes);
+    if (!live_lists(tx->pool, lane, lane->generation))
+        return;
+    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
+        live_list(lane, LISTED_SLOTS, slot_range(w));
+    for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
+        for (uint32_t i = 0; i < w->extent_count; i++)
+            live_list(lane, LISTED_BYTES, extent_range(w, &w->extents[i]));
+}
+
 /* Up to F2. What needs no store on media is done while these drain. */
 static int store_in_place(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
@@ -205,16 +231,14 @@ static int store_in_place(struct minl2r_tx *tx, const struct slot_plan *plan)
     if (tx->writes.swaps)
         alloc_prefetch_next(tx->pool);
     commit_store_in_place(tx);
-    if (tx->cursor.index > 0) {
-        tx->lane->generation = tx->cursor.generation;
-        live_own(tx->lane, tx->cursor.generation, plan->slots, &plan->bytes);
-    }
+    if (tx->cursor.index > 0)
+        own(tx, plan);
     return commit_order_stored(tx); /* I3: what is in place, then the caller's return */
 }
 
 int slot_commit(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
-    int result = log_and_store_fresh(tx, plan);
+    int result = log_and_store_fresh(tx);
 
     if (result == 0)
         result = store_in_place(tx, plan);

@@ -58,6 +58,8 @@ enum bug {
     ONE_RANGE_OWNED,
     RANGES_NOT_JOINED,
     SLOTS_LEFT_OUT,
+    BYTES_NOT_LISTED,
+    SLOTS_NOT_LISTED,
     NO_QUARANTINE,
     QUARANTINE_SETTLES_NOBODY,
     FULL_POOL_SETTLES_NOBODY,
@@ -294,9 +296,16 @@ static const struct library_mutant mutants[] = {
       "of ranges that are too many only the first is owned", OLD_OR_NEW},
      RANGES_NOT_JOINED, RUN, {"own-lanes.many_words+word_of_many"}, {0}},
     {{"slots-left-out", "L6",
-      "what is said to be around the slots of a slot commit leaves them out",
-      OLD_OR_NEW},
+      "the slots of a slot commit are not owned", OLD_OR_NEW},
      SLOTS_LEFT_OUT, RUN,
+     {"own-lanes.hole_part+move_block", "own-lanes.block_whole+move_block"}, {0}},
+    {{"bytes-not-listed", "L6",
+      "a lane owns bytes in a piece of the pool that it has not listed", OLD_OR_NEW},
+     BYTES_NOT_LISTED, RUN,
+     {"own-lanes.words+words", "own-lanes.block_and_words+fresh_word_of_words"}, {0}},
+    {{"slots-not-listed", "L6",
+      "a lane owns slots in a piece of the pool that it has not listed", OLD_OR_NEW},
+     SLOTS_NOT_LISTED, RUN,
      {"own-lanes.hole_part+move_block", "own-lanes.block_whole+move_block"}, {0}},
     {{"no-quarantine", "L10",
       "what a slot commit frees is used at once", OLD_OR_NEW},
@@ -810,11 +819,11 @@ int __wrap_live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
     return __real_live_settle_word_now(pool, offset, phase);
 }
 
-void __real_live_own(struct lane *lane, uint64_t generation, struct interval slots,
+void __real_live_own(struct lane *lane, struct interval slots,
                      const struct owned *bytes);
-void __wrap_live_own(struct lane *lane, uint64_t generation, struct interval slots,
+void __wrap_live_own(struct lane *lane, struct interval slots,
                      const struct owned *bytes);
-void __wrap_live_own(struct lane *lane, uint64_t generation, struct interval slots,
+void __wrap_live_own(struct lane *lane, struct interval slots,
                      const struct owned *bytes)
 {
     struct owned some = *bytes;
@@ -824,9 +833,17 @@ void __wrap_live_own(struct lane *lane, uint64_t generation, struct interval slo
     if (is(RANGES_NOT_JOINED) && some.count == OWNED_MAX)
         some.ranges[OWNED_MAX - 1].high =
             some.ranges[OWNED_MAX - 1].low + sizeof(uint64_t);
-    __real_live_own(lane, generation, slots, &some);
+    __real_live_own(lane, slots, &some);
     if (is(SLOTS_LEFT_OUT))
         lane->slots = (struct interval){0};
+}
+
+void __real_live_list(struct lane *lane, enum listed_kind kind, struct interval range);
+void __wrap_live_list(struct lane *lane, enum listed_kind kind, struct interval range);
+void __wrap_live_list(struct lane *lane, enum listed_kind kind, struct interval range)
+{
+    if (!is(kind == LISTED_BYTES ? BYTES_NOT_LISTED : SLOTS_NOT_LISTED))
+        __real_live_list(lane, kind, range);
 }
 
 /* ---- Recovery -------------------------------------------------------------------- */

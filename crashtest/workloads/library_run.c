@@ -11,6 +11,7 @@
 #include "crashtest/workloads/library_mutants.h"
 #include "libminl2r/alloc.h"
 #include "libminl2r/commit.h"
+#include "libminl2r/live.h"
 #include "libminl2r/recovery.h"
 #include "libminl2r/thread.h"
 
@@ -352,11 +353,20 @@ static void begin_run(const struct script *script)
     rig.failed = NULL;
 }
 
+/* As if each had been used already: so all of them list what they own. */
+static void link_lanes(struct minl2r_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->geo.lane_count; i++)
+        live_link(pool, &pool->lanes[i]);
+}
+
 static int open_pool(const uint8_t *memory, const struct setting *setting)
 {
     int result = attach(memory, setting->medium);
 
     rig.pool.prove = setting->options.commit == MINL2R_COMMIT_PROVE;
+    if (result == 0 && rig.pool.prove)
+        link_lanes(&rig.pool);
     return result;
 }
 

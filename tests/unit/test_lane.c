@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lanes: who gets one, who waits, who is refused; and generations. */
 #include "tests/unit/memory_pool.h"
+#include "tests/unit/random.h"
 #include "tests/unit/transact.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+
+#include "libminl2r/live.h"
 
 #define POOL_SIZE ((size_t)4 << 20)
 #define LANES_MAX 8
@@ -298,6 +301,123 @@ static void commit_is_settled_when_it_returns(void **state)
     remove_bed(&bed);
 }
 
+/* ---- What a live lane owns ------------------------------------------------------- */
+
+#define EXTENTS_MAX 12
+struct changed {
+    uint32_t count, slot_count;
+    struct interval extents[EXTENTS_MAX], slots[EXTENTS_MAX];
+};
+
+/* Near each other, or where entries of the lists are shared. */
+static struct interval random_range(struct random *random, uint64_t size_max)
+{
+    uint64_t low = random_below(random, 4) * LISTED_COUNT * LISTED_STEP +
+                   random_below(random, 16 * LISTED_STEP);
+
+    return (struct interval){low, low + 1 + random_below(random, size_max)};
+}
+
+/* As a slot commit does. */
+static void change(struct minl2r_pool *pool, struct lane *lane, uint64_t generation,
+                   struct random *random, struct changed *now)
+{
+    struct owned bytes = {0};
+    struct interval slots = {0};
+
+    now->count = (uint32_t)random_below(random, EXTENTS_MAX + 1);
+    now->slot_count = (uint32_t)random_below(random, 3);
+    for (uint32_t i = 0; i < now->count; i++) {
+        now->extents[i] = random_range(random, i == 0 ? 5 * LISTED_STEP : 16);
+        owned_add(&bytes, now->extents[i]);
+    }
+    for (uint32_t i = 0; i < now->slot_count; i++) {
+        uint64_t slot = random_range(random, 1).low & ~7ull;
+
+        now->slots[i] = (struct interval){slot, slot + 8};
+        slots = interval_join(slots, now->slots[i]);
+    }
+    live_own(lane, slots, &bytes);
+    if (live_lists(pool, lane, generation)) {
+        for (uint32_t i = 0; i < now->count; i++)
+            live_list(lane, LISTED_BYTES, now->extents[i]);
+        for (uint32_t i = 0; i < now->slot_count; i++)
+            live_list(lane, LISTED_SLOTS, now->slots[i]);
+    }
+    live_enter(pool, lane, generation);
+}
+
+static bool meets(struct interval range, const struct interval *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].low < range.high && range.low < list[i].high)
+            return true;
+    return false;
+}
+
+/* What the lane changed settles it; what lies elsewhere is allowed to. */
+static void expect_owned(struct minl2r_pool *pool, const struct changed *now,
+                         struct random *random, uint32_t *spared)
+{
+    struct minl2r_stats stats = {0};
+    struct pm_phase phase = {.pm = &pool->pm, .stats = &stats};
+    struct settling by_bytes, by_word;
+    struct interval range = random_range(
+        random, random_below(random, 8) == 0 ? 100 * LISTED_STEP : 2 * LISTED_STEP);
+
+    assert_ok(settling_init(&by_bytes, pool));
+    assert_ok(settling_init(&by_word, pool));
+    live_settle_bytes(pool, NULL, range, &phase, &by_bytes);
+    live_settle_word(pool, NULL, range, &phase, &by_word);
+    if (meets(range, now->extents, now->count))
+        assert_true(by_bytes.any && by_word.any);
+    if (meets(range, now->slots, now->slot_count))
+        assert_true(by_word.any);
+    *spared += !by_word.any;
+    settling_finish(&by_bytes);
+    settling_finish(&by_word);
+}
+
+static void what_a_live_lane_changed_settles_it(struct bed *bed, uint32_t lanes)
+{
+    struct lane *lane = &bed->pool->lanes[lanes];
+    struct random random = {lanes};
+    struct changed now;
+    uint32_t spared = 0;
+
+    for (uint64_t generation = 1; generation < 5000; generation++) {
+        if (generation == 100) /* until then nothing is listed */
+            live_link(bed->pool, &bed->pool->lanes[0]);
+        change(bed->pool, lane, generation, &random, &now);
+        for (int i = 0; i < 3; i++)
+            expect_owned(bed->pool, &now, &random, &spared);
+    }
+    assert_true(lane->listed_tag != 0 && spared > 1000);
+    lane->generation = 5000;
+}
+
+static void what_a_live_lane_changed_settles_it_always(void **state)
+{
+    (void)state;
+    for_each_lane_count(what_a_live_lane_changed_settles_it);
+}
+
+/* The only lane has nobody that looks. */
+static void lone_lane_lists_nothing(void **state)
+{
+    struct bed bed;
+    struct random random = {1};
+    struct changed now;
+
+    (void)state;
+    make_bed(&bed, 2);
+    for (uint64_t generation = 1; generation < 10; generation++)
+        change(bed.pool, &bed.pool->lanes[1], generation, &random, &now);
+    assert_null(bed.pool->lanes[1].listed);
+    bed.pool->lanes[1].generation = 10;
+    remove_bed(&bed);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -309,6 +429,8 @@ int main(void)
         cmocka_unit_test(settling_never_moves_back),
         cmocka_unit_test(each_logged_commit_settles_one_generation),
         cmocka_unit_test(commit_is_settled_when_it_returns),
+        cmocka_unit_test(what_a_live_lane_changed_settles_it_always),
+        cmocka_unit_test(lone_lane_lists_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
