@@ -19,6 +19,7 @@
 
 #define FILE_SIZE ((uint64_t)8 << 20) /* of each thread */
 #define WRITE_MAX 4096u
+#define SPIN_MAX 100000u
 #define STREAM_FROM 256u /* bytes: libpmem's own limit for non-temporal stores */
 
 struct team;
@@ -28,10 +29,11 @@ struct worker {
     pthread_t thread;
     uint64_t start_ns, end_ns; /* of its part of a round */
     uint32_t index;
-    uint64_t file;  /* of FILE_SIZE bytes */
-    uint64_t tail;  /* a file that grows */
-    uint64_t dir;   /* for names */
-    uint8_t *floor; /* [FILE_SIZE] */
+    uint32_t rounds; /* begun */
+    uint64_t file;   /* of FILE_SIZE bytes */
+    uint64_t tail;   /* a file that grows */
+    uint64_t dir;    /* for names */
+    uint8_t *floor;  /* [FILE_SIZE] */
     uint64_t random_state;
     int rc;
     uint8_t bytes[WRITE_MAX];
@@ -49,11 +51,13 @@ struct job {
     step_fn *floor; /* NULL: there is none */
 };
 
-/* All wait at `start`; those that work wait for each other at `ready`; all meet at `end`. */
+/* All wait at `start`; those that work meet at `ready`, and begin at once when all have come
+ * from there; all meet at `end`. */
 struct team {
     struct pmfs *fs;
     uint8_t *floor;
     pthread_barrier_t start, ready, end;
+    uint32_t came; /* from `ready`, in all rounds; atomic */
     uint32_t thread_count, active, operations;
     const struct job *job; /* NULL: it is over */
     bool is_floor;
@@ -150,6 +154,19 @@ static void stay_on_core(uint32_t index)
     sched_setaffinity(0, sizeof(one), &one);
 }
 
+/* The last one to be woken may be so a twentieth of a round after the first. */
+static void begin_together(struct worker *worker)
+{
+    struct team *team = worker->team;
+    uint32_t all = ++worker->rounds * team->thread_count;
+
+    pthread_barrier_wait(&team->ready);
+    __atomic_add_fetch(&team->came, 1, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; __atomic_load_n(&team->came, __ATOMIC_RELAXED) < all; i++)
+        if (i > SPIN_MAX)
+            sched_yield(); /* there are fewer cores than threads */
+}
+
 static void *work(void *arg)
 {
     struct worker *worker = arg;
@@ -162,7 +179,7 @@ static void *work(void *arg)
             return NULL;
         if (team->job->reset && worker->rc == 0)
             worker->rc = team->job->reset(worker, team->job->size);
-        pthread_barrier_wait(&team->ready);
+        begin_together(worker);
         worker->start_ns = bench_now_ns();
         if (worker->index < team->active)
             work_once(worker);
