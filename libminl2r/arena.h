@@ -25,15 +25,24 @@ void arena_finish(struct arena *arena);
 
 void *arena_alloc_slow(struct arena *arena, size_t size);
 
+static inline void *arena_take(struct arena *arena, size_t from, size_t size)
+{
+    if (size > arena->chunks->size - from)
+        return NULL;
+    arena->used = from + size;
+    return arena->chunks->bytes + from;
+}
+
 /* Memory aligned to 16 from what is there already, or NULL. */
 static inline void *arena_try(struct arena *arena, size_t size)
 {
-    size_t used = arena->used;
+    return arena_take(arena, (arena->used + 15) & ~(size_t)15, size);
+}
 
-    if (size > arena->chunks->size - used)
-        return NULL;
-    arena->used = used + ((size + 15) & ~(size_t)15);
-    return arena->chunks->bytes + used;
+/* The same of any alignment: right behind what was handed out before. */
+static inline void *arena_try_bytes(struct arena *arena, size_t size)
+{
+    return arena_take(arena, arena->used, size);
 }
 
 /* Memory aligned to 16, or NULL. */

@@ -673,7 +673,7 @@ static void flush_bits(struct minl2r_tx *tx)
     bits_of_runs(tx, &tx->writes.frees, false, flush_run);
 }
 
-static void store_extents(struct minl2r_tx *tx, const struct block_write *write)
+static void store_through_cache(struct minl2r_tx *tx, const struct block_write *write)
 {
     for (uint32_t i = 0; i < write->extent_count; i++) {
         const struct extent *e = &write->extents[i];
@@ -681,13 +681,20 @@ static void store_extents(struct minl2r_tx *tx, const struct block_write *write)
 
         if (e->unchanged)
             continue;
-        if (write->past_cache)
-            pm_store_nt(&tx->phase, dst, e->bytes, e->size);
-        else if (e->bytes)
+        if (e->bytes)
             pm_store(&tx->phase, dst, e->bytes, e->size);
         else
             pm_zero(&tx->phase, dst, e->size);
     }
+}
+
+static void store_extents(struct minl2r_tx *tx, const struct block_write *write)
+{
+    if (write->past_cache)
+        pm_store_nt_extents(&tx->phase, pool_at(tx->pool, write->block), write->extents,
+                            write->extent_count);
+    else
+        store_through_cache(tx, write);
 }
 
 /* Unchanged bytes are flushed too: whoever stored them may not have. */

@@ -55,6 +55,8 @@ static inline bool commit_has_bytes(const uint8_t *old, const uint8_t *bytes,
 {
     if (!bytes)
         return old[0] == 0 && memcmp(old, old + 1, size - 1) == 0;
+    if (size == 8) /* without a call */
+        return memcmp(old, bytes, 8) == 0;
     return old[0] == bytes[0] && memcmp(old, bytes, size) == 0;
 }
 

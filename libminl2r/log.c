@@ -155,32 +155,28 @@ static void put_bytes(struct log_writer *writer, const void *bytes, uint64_t siz
     writer->size += (uint32_t)padded;
 }
 
-static void put_undo(struct log_writer *writer, enum pm_record_type type,
-                     uint64_t target, uint64_t size)
+static void put_undo(struct log_writer *writer, uint64_t target, uint64_t size)
 {
-    put_record(writer, type, (uint32_t)size, target);
+    put_record(writer, PM_UNDO, (uint32_t)size, target);
     put_bytes(writer, pool_at(writer->pool, target), size);
 }
 
 /* By far the most: one word's worth. */
-static inline void put_undo_of_8(struct log_writer *writer, enum pm_record_type type,
-                                 uint64_t target)
+static inline void put_undo_of_8(struct log_writer *writer, uint64_t target)
 {
-    put_record(writer, type, 8, target);
+    put_record(writer, PM_UNDO, 8, target);
     memcpy(writer->batch + writer->size, pool_at(writer->pool, target), 8);
     writer->size += 8;
 }
 
 __attribute__((noinline)) static void begin_with_undo_of_8(struct log_writer *writer,
-                                                           enum pm_record_type type,
                                                            uint64_t target)
 {
     make_room(writer, RECORD_SIZE_MIN);
-    put_undo_of_8(writer, type, target);
+    put_undo_of_8(writer, target);
 }
 
 __attribute__((noinline)) static void append_pieces(struct log_writer *writer,
-                                                    enum pm_record_type type,
                                                     uint64_t target, uint64_t size)
 {
     while (size > 0) {
@@ -189,32 +185,39 @@ __attribute__((noinline)) static void append_pieces(struct log_writer *writer,
 
         if (piece > size)
             piece = size;
-        put_undo(writer, type, target, piece);
+        put_undo(writer, target, piece);
         target += piece;
         size -= piece;
     }
 }
 
-static inline void append_undo(struct log_writer *writer, enum pm_record_type type,
-                               uint64_t target, uint64_t size)
+void log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size)
 {
     pm_count(&writer->phase->stats->log_payload_bytes, size);
     if (size != 8)
-        append_pieces(writer, type, target, size);
+        append_pieces(writer, target, size);
     else if (writer->size == 0 || room(writer) < RECORD_SIZE_MIN)
-        begin_with_undo_of_8(writer, type, target);
+        begin_with_undo_of_8(writer, target);
     else
-        put_undo_of_8(writer, type, target);
+        put_undo_of_8(writer, target);
 }
 
-void log_append_undo(struct log_writer *writer, uint64_t target, uint64_t size)
+uint8_t *log_begin_changes(struct log_writer *writer)
 {
-    append_undo(writer, PM_UNDO, target, size);
+    make_room(writer, RECORD_SIZE_MIN);
+    return writer->batch + writer->size;
 }
 
-void log_append_change(struct log_writer *writer, uint64_t target, uint64_t size)
+void log_end_changes(struct log_writer *writer, const uint8_t *end,
+                     uint64_t payload_size, uint64_t hash)
 {
-    append_undo(writer, PM_CHANGE, target, size);
+    uint32_t size = (uint32_t)(end - writer->batch);
+
+    if (size > writer->limit)
+        overflow(writer);
+    writer->size = payload_size > 0 && size <= writer->limit ? size : 0;
+    writer->changes_hash = hash;
+    pm_count(&writer->phase->stats->log_payload_bytes, payload_size);
 }
 
 void log_append_blocks(struct log_writer *writer, enum pm_record_type type,

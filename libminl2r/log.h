@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "libminl2r/alloc.h"
 #include "libminl2r/pool.h"
@@ -54,11 +55,34 @@ void log_append_blocks(struct log_writer *writer, enum pm_record_type type,
                        struct block_run run);
 void log_append_swap(struct log_writer *writer, uint64_t slot, struct pm_swap swap);
 
-/* The same of a slot commit: changes first, which have to fit into one batch; then the
- * hash of what they bring, then slots. */
-void log_append_change(struct log_writer *writer, uint64_t target, uint64_t size);
+/*
+ * The same of a slot commit: changes first, which have to fit into one batch, then slots.
+ * The records of changes are put where log_begin_changes() says, one behind the other;
+ * log_end_changes() takes their end, how many bytes they save, and the hash of what they
+ * bring.
+ */
+uint8_t *log_begin_changes(struct log_writer *writer);
+void log_end_changes(struct log_writer *writer, const uint8_t *end,
+                     uint64_t payload_size, uint64_t hash);
 void log_append_slot(struct log_writer *writer, uint64_t slot, struct pm_swap swap);
 void log_end(struct log_writer *writer);
+
+static inline uint8_t *log_put_change(uint8_t *at, uint64_t target, const uint8_t *old,
+                                      uint32_t size)
+{
+    struct pm_record record = {PM_CHANGE, size, target};
+    uint64_t padded = LOG_PADDED(size);
+
+    memcpy(at, &record, sizeof(record));
+    at += sizeof(record);
+    if (size == 8) { /* by far the most */
+        memcpy(at, old, 8);
+        return at + 8;
+    }
+    memset(at + padded - 8, 0, 8);
+    memcpy(at, old, size);
+    return at + padded;
+}
 
 /* The hash of all that PM_CHANGEs bring, in their order; and of what is in place. */
 uint64_t log_hash_changes(const void *bytes, size_t size);

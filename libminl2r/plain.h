@@ -12,20 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "libminl2r/layout.h"
-
-/* New bytes of a range. */
-struct extent {
-    uint64_t start;       /* counted from the start of a block, or of the pool */
-    const uint8_t *bytes; /* NULL: zeros */
-    uint32_t size;
-    bool unchanged; /* set by commit: PM has these bytes already */
-};
-
-static inline uint64_t extent_end(const struct extent *extent)
-{
-    return extent->start + extent->size;
-}
+#include "libminl2r/pm.h"
 
 #define PLAIN_MAX 128u
 #define PLAIN_PLACES 512u

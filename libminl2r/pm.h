@@ -89,6 +89,24 @@ void pm_max64(struct pm_phase *phase, const uint64_t *word, uint64_t value);
  */
 void pm_store_nt(struct pm_phase *phase, const void *dst, const void *src, size_t size);
 
+/* New bytes of a range. */
+struct extent {
+    uint64_t start;       /* counted from the start of a block, or of the pool */
+    const uint8_t *bytes; /* NULL: zeros */
+    uint32_t size;
+    bool unchanged; /* set by commit: PM has these bytes already */
+};
+
+static inline uint64_t extent_end(const struct extent *extent)
+{
+    return extent->start + extent->size;
+}
+
+/* The same of all the bytes of `count` extents, which count from `base`: small ones cost
+ * hardly more than their stores. None is of zeros. */
+void pm_store_nt_extents(struct pm_phase *phase, const uint8_t *base,
+                         const struct extent *extents, size_t count);
+
 /* Writes back every line of the range. */
 void pm_flush(struct pm_phase *phase, const void *ptr, size_t size);
 

@@ -521,31 +521,65 @@ store_in_cache(struct pm_phase *phase, const void *dst, const void *src, size_t 
     pm_flush(phase, dst, size);
 }
 
-static void count_streamed(struct pm_phase *phase, const void *dst, size_t size)
+/* What is streamed, counted in registers. */
+struct streamed {
+    uint64_t bytes, lines;
+    uintptr_t last; /* line */
+};
+
+static inline void stream_and_count(const struct pm_phase *phase, const void *dst,
+                                    const void *src, size_t size,
+                                    struct streamed *streamed)
 {
     uintptr_t first = line_of(dst);
     uintptr_t last = line_of((const uint8_t *)dst + size - 1);
 
-    pm_count(&phase->stats->pm_bytes, size);
-    pm_count(&phase->stats->lines_streamed,
-             (last - first) / PM_LINE + (first != phase->last_streamed));
-    phase->last_streamed = last;
+    streamed->bytes += size;
+    streamed->lines += (last - first) / PM_LINE + (first != streamed->last);
+    streamed->last = last;
+    if (first == last && size < PM_LINE && is_words(dst, size))
+        stream_words(writable(phase, dst), src, size);
+    else
+        stream(writable(phase, dst), src, size);
+}
+
+static void note_streamed(struct pm_phase *phase, const struct streamed *streamed)
+{
+    pm_count(&phase->stats->pm_bytes, streamed->bytes);
+    pm_count(&phase->stats->lines_streamed, streamed->lines);
+    phase->last_streamed = streamed->last;
     phase->pending = true;
 }
 
 void pm_store_nt(struct pm_phase *phase, const void *dst, const void *src, size_t size)
 {
+    struct streamed streamed = {.last = phase->last_streamed};
+
     if (!flushes_lines(phase)) {
         store_in_cache(phase, dst, src, size);
         return;
     }
     if (size == 0)
         return;
-    count_streamed(phase, dst, size);
-    if (size < PM_LINE && line_of(dst) == phase->last_streamed && is_words(dst, size))
-        stream_words(writable(phase, dst), src, size);
-    else
-        stream(writable(phase, dst), src, size);
+    stream_and_count(phase, dst, src, size, &streamed);
+    note_streamed(phase, &streamed);
+}
+
+void pm_store_nt_extents(struct pm_phase *phase, const uint8_t *base,
+                         const struct extent *extents, size_t count)
+{
+    struct streamed streamed = {.last = phase->last_streamed};
+
+    if (!flushes_lines(phase)) {
+        for (size_t i = 0; i < count; i++)
+            store_in_cache(phase, base + extents[i].start, extents[i].bytes,
+                           extents[i].size);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        stream_and_count(phase, base + extents[i].start, extents[i].bytes,
+                         extents[i].size, &streamed);
+    note_streamed(phase, &streamed);
 }
 
 void pm_flush(struct pm_phase *phase, const void *ptr, size_t size)

@@ -37,20 +37,31 @@ static bool plan_swap(struct slot_plan *plan, const struct block_write *write)
     return !write->slot_is_own && plan->freed_count <= FREED_MAX;
 }
 
-/* Prefetches them, too: nothing else is done before they are read. */
-static bool plan_bytes(const struct minl2r_pool *pool, struct slot_plan *plan,
-                       const struct block_write *write)
+/* Nothing else is done before they are read. */
+static void prefetch_bytes(const struct minl2r_pool *pool,
+                           const struct block_write *write)
+{
+    for (uint32_t i = 0; i < write->extent_count; i++)
+        __builtin_prefetch(pool_at(pool, write->block + write->extents[i].start), 1);
+}
+
+static bool plan_bytes(struct slot_plan *plan, const struct block_write *write)
 {
     uint32_t count = write->extent_count, size = 0;
+    struct interval rest = {0};
 
     for (uint32_t i = 0; i < count && size <= CHANGES_SIZE_MAX; i++) {
         const struct extent *e = &write->extents[i];
         struct interval range = extent_range(write, e);
 
-        __builtin_prefetch(pool_at(pool, range.low), 1);
         size += e->size;
-        owned_add(&plan->bytes, range);
+        if (plan->bytes.count < OWNED_MAX)
+            owned_add(&plan->bytes, range);
+        else
+            rest = interval_join(rest, range);
     }
+    if (rest.low < rest.high)
+        owned_add(&plan->bytes, rest);
     plan->changes_size += size + count * (LOG_RECORD_SIZE(1) - 1); /* at most */
     return plan->changes_size <= CHANGES_SIZE_MAX;
 }
@@ -70,9 +81,11 @@ bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan
     for (const struct block_write *w = ws->swaps; w; w = w->next_change)
         if (!plan_swap(plan, w))
             return false;
-    for (const struct block_write *w = ws->in_place; w; w = w->next_change)
-        if (!plan_bytes(tx->pool, plan, w))
+    for (const struct block_write *w = ws->in_place; w; w = w->next_change) {
+        prefetch_bytes(tx->pool, w);
+        if (!plan_bytes(plan, w))
             return false;
+    }
     return log_space_needed(plan->changes_size + plan->swaps_size) <=
            log_part_space(tx->pool->geo.log_size);
 }
@@ -93,7 +106,7 @@ static void settle_owners(struct minl2r_tx *tx)
                              &tx->phase, settling);
 }
 
-/* New bytes one behind the other; those of a lone range stay where they are. */
+/* New bytes one behind the other; those that lie so stay where they are. */
 struct gathered {
     uint8_t *room;
     const uint8_t *bytes;
@@ -112,8 +125,8 @@ static inline void append_bytes(uint8_t *end, const struct extent *e)
 
 static inline void gather(struct gathered *new, const struct extent *e)
 {
-    if (new->size == 0 && e->bytes) {
-        new->bytes = e->bytes;
+    if (e->bytes && (new->size == 0 || e->bytes == new->bytes + new->size)) {
+        new->bytes = e->bytes - new->size;
     } else {
         if (new->bytes != new->room)
             memcpy(new->room, new->bytes, new->size);
@@ -123,42 +136,46 @@ static inline void gather(struct gathered *new, const struct extent *e)
     new->size += e->size;
 }
 
-/* Nothing is streamed where something else has to be flushed. */
-static void log_bytes(struct log_writer *writer, struct block_write *write,
-                      bool may_stream, struct gathered *new)
+/* Puts records at `at`, and answers with their end. Nothing is streamed where something
+ * else has to be flushed. */
+static uint8_t *log_bytes(const struct minl2r_pool *pool, struct block_write *write,
+                          bool may_stream, struct gathered *new, uint8_t *at)
 {
     bool past_cache = may_stream;
 
     for (uint32_t i = 0; i < write->extent_count; i++) {
         struct extent *e = &write->extents[i];
         uint64_t target = write->block + e->start;
+        const uint8_t *old = pool_at(pool, target);
 
-        e->unchanged =
-            commit_has_bytes(pool_at(writer->pool, target), e->bytes, e->size);
+        e->unchanged = commit_has_bytes(old, e->bytes, e->size);
         past_cache &= e->bytes && !e->unchanged && commit_streams_well(e);
         if (e->unchanged)
             continue;
-        log_append_change(writer, target, e->size);
+        at = log_put_change(at, target, old, e->size);
         gather(new, e);
     }
     write->past_cache = past_cache;
+    return at;
 }
 
 static void log_all_bytes(struct minl2r_tx *tx, struct log_writer *writer)
 {
     struct gathered new = {tx->scratch, tx->scratch, 0};
+    uint8_t *at = log_begin_changes(writer);
 
     for (struct block_write *w = tx->writes.in_place; w; w = w->next_change)
-        log_bytes(writer, w, commit_streams_slots(tx), &new);
-    if (new.size > 0)
-        writer->changes_hash = log_hash_changes(new.bytes, new.size);
+        at = log_bytes(tx->pool, w, commit_streams_slots(tx), &new, at);
+    log_end_changes(writer, at, new.size,
+                    new.size > 0 ? log_hash_changes(new.bytes, new.size) : 0);
 }
 
 static int log_changes(struct minl2r_tx *tx)
 {
     struct log_writer writer = commit_begin_log(tx);
 
-    log_all_bytes(tx, &writer);
+    if (tx->writes.in_place)
+        log_all_bytes(tx, &writer);
     for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
         log_append_slot(&writer, w->slot, (struct pm_swap){w->block, w->fresh});
     log_end(&writer);

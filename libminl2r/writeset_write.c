@@ -212,7 +212,7 @@ static inline uint8_t *add_plain(struct writeset *ws, uint64_t dst, uint64_t siz
     if (ws->block_count > 0 || ws->edits || !is_in_allocated_line(ws, dst, size) ||
         !log_has_plenty(ws, log_size))
         return NULL;
-    uint8_t *bytes = arena_try(&ws->arena, size);
+    uint8_t *bytes = arena_try_bytes(&ws->arena, size);
 
     if (!bytes || !plain_add(&ws->plain, dst, (uint32_t)size, bytes))
         return NULL;

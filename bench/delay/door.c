@@ -37,6 +37,8 @@ void __wrap_pm_store(struct pm_phase *phase, const void *dst, const void *src,
                      size_t size);
 void __wrap_pm_store_nt(struct pm_phase *phase, const void *dst, const void *src,
                         size_t size);
+void __wrap_pm_store_nt_extents(struct pm_phase *phase, const uint8_t *base,
+                                const struct extent *extents, size_t count);
 void __wrap_pm_flush(struct pm_phase *phase, const void *ptr, size_t size);
 int __wrap_pm_fence(struct pm_phase *phase);
 void *__wrap_memcpy(void *dst, const void *src, size_t size);
@@ -310,6 +312,14 @@ void __wrap_pm_store_nt(struct pm_phase *phase, const void *dst, const void *src
         store_nt_delayed(phase, dst, src, size);
     else
         __real_pm_store_nt(phase, dst, src, size);
+}
+
+void __wrap_pm_store_nt_extents(struct pm_phase *phase, const uint8_t *base,
+                                const struct extent *extents, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        __wrap_pm_store_nt(phase, base + extents[i].start, extents[i].bytes,
+                           extents[i].size);
 }
 
 static void flush_delayed(struct pm_phase *phase, const void *ptr, size_t size)

@@ -122,6 +122,8 @@ void __real_pm_store_nt(struct pm_phase *phase, const void *dst, const void *src
                         size_t size);
 void __wrap_pm_store_nt(struct pm_phase *phase, const void *dst, const void *src,
                         size_t size);
+void __wrap_pm_store_nt_extents(struct pm_phase *phase, const uint8_t *base,
+                                const struct extent *extents, size_t count);
 void __real_pm_flush(struct pm_phase *phase, const void *ptr, size_t size);
 void __wrap_pm_flush(struct pm_phase *phase, const void *ptr, size_t size);
 int __real_pm_fence(struct pm_phase *phase);
@@ -209,21 +211,34 @@ void __wrap_pm_and64(struct pm_phase *phase, const uint64_t *word, uint64_t bits
         __real_pm_and64(phase, word, bits);
 }
 
-void __wrap_pm_store_nt(struct pm_phase *phase, const void *dst, const void *src,
-                        size_t size)
+static void stream(struct pm_phase *phase, const void *dst, const void *src,
+                   size_t size, const void *pc)
 {
     uint64_t nth = door.count.streams++;
 
     if (has_fault(DOOR_LATE_STREAM, nth) && size <= HELD_BACK_MAX) {
         hold_back(dst, src, size, 1);
         phase->pending = true;
-    } else if (comes_by(__builtin_return_address(0)) ||
-               has_fault(DOOR_LOSE_STREAM, nth)) {
+    } else if (comes_by(pc) || has_fault(DOOR_LOSE_STREAM, nth)) {
         __real_pm_store(phase, dst, src, size);
         phase->pending = true;
     } else {
         __real_pm_store_nt(phase, dst, src, size);
     }
+}
+
+void __wrap_pm_store_nt(struct pm_phase *phase, const void *dst, const void *src,
+                        size_t size)
+{
+    stream(phase, dst, src, size, __builtin_return_address(0));
+}
+
+void __wrap_pm_store_nt_extents(struct pm_phase *phase, const uint8_t *base,
+                                const struct extent *extents, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        stream(phase, base + extents[i].start, extents[i].bytes, extents[i].size,
+               __builtin_return_address(0));
 }
 
 /* ---- Flushes and fences ---------------------------------------------------------- */

@@ -84,6 +84,24 @@ static void stream_changes_its_bytes_and_no_others_at_every_alignment(void **sta
     store_everywhere_on_all_media(pm_store_nt);
 }
 
+/* In halves, the second one first. */
+static void stream_as_extents(struct pm_phase *phase, const void *dst, const void *src,
+                              size_t size)
+{
+    const uint8_t *bytes = src;
+    uint32_t half = (uint32_t)size / 2, rest = (uint32_t)size - half;
+    const struct extent extents[] = {{half, bytes + half, rest, false},
+                                     {0, bytes, half, false}};
+
+    pm_store_nt_extents(phase, dst, extents, half > 0 ? 2 : rest);
+}
+
+static void extents_change_their_bytes_and_no_others_at_every_alignment(void **state)
+{
+    (void)state;
+    store_everywhere_on_all_media(stream_as_extents);
+}
+
 static void store_in_pieces(struct pm_phase *phase, const void *dst, const void *src,
                             size_t size)
 {
@@ -253,6 +271,27 @@ static void pieces_of_one_line_in_a_row_are_streamed_as_one(void **state)
     assert_ok(pm_fence(&bed.phase));
     pm_store_nt(&bed.phase, bed.memory + 64, source, 8);
     assert_int_equal(bed.stats.lines_streamed, 3);
+    unmake_bed(&bed);
+}
+
+static void extents_are_counted_as_streams_of_each(void **state)
+{
+    static const uint8_t source[100];
+    const struct extent extents[] = {{0, source, 8, false},
+                                     {20, source, 4, false},
+                                     {68, source, 8, false},
+                                     {200, source, 100, false}};
+    struct bed bed;
+
+    (void)state;
+    make_bed(&bed, MINL2R_DAX);
+    pm_store_nt_extents(&bed.phase, bed.memory, extents, 4);
+    assert_int_equal(bed.stats.lines_streamed, 1 + 1 + 2);
+    assert_int_equal(bed.stats.pm_bytes, 8 + 4 + 8 + 100);
+    pm_store_nt_extents(&bed.phase, bed.memory + 256, extents, 1);
+    assert_int_equal(bed.stats.lines_streamed, 4); /* the line of the last one */
+    assert_ok(pm_fence(&bed.phase));
+    assert_int_equal(bed.stats.fences, 1);
     unmake_bed(&bed);
 }
 
@@ -584,6 +623,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         test(store_changes_its_bytes_and_no_others_at_every_alignment),
         test(stream_changes_its_bytes_and_no_others_at_every_alignment),
+        test(extents_change_their_bytes_and_no_others_at_every_alignment),
         test(pieces_change_their_bytes_and_no_others),
         test(zero_clears_its_bytes_and_no_others_at_every_alignment),
         test(piece_of_each_size_arrives_whole),
@@ -592,6 +632,7 @@ int main(void)
         test(flush_counts_every_line_it_touches),
         test(stream_counts_every_line_once),
         test(pieces_of_one_line_in_a_row_are_streamed_as_one),
+        test(extents_are_counted_as_streams_of_each),
         test(every_kind_of_store_counts_its_bytes),
         test(neighbours_in_one_line_are_flushed_once),
         test(line_stored_to_after_its_flush_is_flushed_again),
