@@ -210,7 +210,7 @@ int minl2r_pool_create_filled(const char *path, const char *layout, uint64_t siz
                               struct minl2r_pool **pool)
 {
     static const struct minl2r_options defaults;
-    struct minl2r_pool *made;
+    struct minl2r_pool *made = NULL;
     struct pm pm;
     int fd;
 
