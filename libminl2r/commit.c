@@ -288,12 +288,12 @@ static inline void for_runs(struct minl2r_pool *pool, const struct run_list *lis
 
 static void release_swaps(struct minl2r_tx *tx, bool committed)
 {
-    if (tx->writes.fresh_count == 0)
-        return;
-    for (const struct block_write *w = tx->writes.first; w; w = w->next) {
-        uint64_t unused = committed ? w->block : w->fresh;
+    const struct swaps *swaps = &tx->writes.swaps;
 
-        if (!w->fresh || !unused)
+    for (uint32_t i = 0; i < swaps->count; i++) {
+        uint64_t unused = committed ? swaps->list[i].block : swaps->list[i].fresh;
+
+        if (!unused)
             continue;
         /* Likely the block that is allocated next: find its page while F3 drains. */
         __builtin_prefetch(pool_at(tx->pool, unused));
@@ -313,6 +313,7 @@ static void release_committed(struct minl2r_tx *tx)
 
 static void release_aborted(struct minl2r_tx *tx)
 {
+    writeset_list_swaps(&tx->writes);
     release_swaps(tx, false);
     for_runs(tx->pool, &tx->writes.allocs, alloc_release);
     for_runs(tx->pool, &tx->writes.frees, alloc_unmark_leaving);
@@ -358,16 +359,15 @@ static void log_extents(struct log_writer *writer, struct block_write *write,
     write->past_cache = past_cache;
 }
 
-static void log_swap(struct log_writer *writer, const struct block_write *write)
+static void log_swap(struct log_writer *writer, const struct swap *swap)
 {
-    if (!write->slot_is_own) {
-        log_append_swap(writer, write->slot,
-                        (struct pm_swap){write->block, write->fresh});
+    if (!swap->slot_is_own) {
+        log_append_swap(writer, swap->slot, (struct pm_swap){swap->block, swap->fresh});
         return;
     }
-    log_append_blocks(writer, PM_ALLOC, (struct block_run){write->fresh, 1});
-    if (write->block)
-        log_append_blocks(writer, PM_FREE, (struct block_run){write->block, 1});
+    log_append_blocks(writer, PM_ALLOC, (struct block_run){swap->fresh, 1});
+    if (swap->block)
+        log_append_blocks(writer, PM_FREE, (struct block_run){swap->block, 1});
 }
 
 static void log_runs(struct log_writer *writer, enum pm_record_type type,
@@ -385,8 +385,8 @@ static int log_changes(struct minl2r_tx *tx)
     for (struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         log_extents(&writer, w,
                     tx->writes.snapshots.count == 0 && commit_streams_slots(tx));
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        log_swap(&writer, w);
+    for (uint32_t i = 0; i < tx->writes.swaps.count; i++)
+        log_swap(&writer, &tx->writes.swaps.list[i]);
     log_runs(&writer, PM_ALLOC, &tx->writes.allocs);
     log_runs(&writer, PM_FREE, &tx->writes.frees);
     log_end(&writer);
@@ -498,26 +498,27 @@ static void store_fresh_bytes(struct minl2r_tx *tx, const struct fresh_write *fr
     pm_flush(&tx->phase, dst, fresh->size);
 }
 
-static void store_slot(struct minl2r_tx *tx, const struct block_write *write)
+static void store_slot(struct minl2r_tx *tx, const struct swap *swap)
 {
-    pm_store_piece(&tx->phase, pool_at(tx->pool, write->slot), &write->fresh,
-                   sizeof(write->fresh));
+    pm_store_piece(&tx->phase, pool_at(tx->pool, swap->slot), &swap->fresh,
+                   sizeof(swap->fresh));
 }
 
-static void flush_slot(struct minl2r_tx *tx, const struct block_write *write)
+static void flush_slot(struct minl2r_tx *tx, const struct swap *swap)
 {
-    pm_flush(&tx->phase, pool_at(tx->pool, write->slot), sizeof(write->fresh));
+    pm_flush(&tx->phase, pool_at(tx->pool, swap->slot), sizeof(swap->fresh));
 }
 
-static void store_fresh_blocks(struct minl2r_tx *tx)
+/* Those in blocks that the transaction allocated. */
+static void store_own_slots(struct minl2r_tx *tx)
 {
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change) {
-        if (w->slot_is_own) {
-            store_slot(tx, w);
-            flush_slot(tx, w);
-        }
-        if (!w->streamed)
-            store_fresh_block(tx, w);
+    for (uint32_t i = 0; i < tx->writes.swaps.count; i++) {
+        const struct swap *swap = &tx->writes.swaps.list[i];
+
+        if (!swap->slot_is_own)
+            continue;
+        store_slot(tx, swap);
+        flush_slot(tx, swap);
     }
 }
 
@@ -528,7 +529,10 @@ void commit_store_fresh(struct minl2r_tx *tx)
 
     for (const struct fresh_write *f = tx->writes.fresh_first; f; f = f->next)
         store_fresh_bytes(tx, f);
-    store_fresh_blocks(tx);
+    if (allocs->count > 0)
+        store_own_slots(tx);
+    for (const struct block_write *w = tx->writes.to_fill; w; w = w->next_change)
+        store_fresh_block(tx, w);
     for (uint32_t i = 0; i < allocs->count; i++)
         pm_flush(&tx->phase, pool_at(tx->pool, allocs->runs[i].offset),
                  allocs->runs[i].count << tx->pool->geo.block_shift);
@@ -577,8 +581,9 @@ static bool bits_of_swaps(struct minl2r_tx *tx, bool allocated, bits_fn *call)
     uint32_t shift = tx->pool->geo.block_shift;
     struct block_run run = {0};
 
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change) {
-        uint64_t block = allocated ? w->fresh : w->block;
+    for (uint32_t i = 0; i < tx->writes.swaps.count; i++) {
+        const struct swap *swap = &tx->writes.swaps.list[i];
+        uint64_t block = allocated ? swap->fresh : swap->block;
 
         if (!block)
             continue;
@@ -613,7 +618,7 @@ static bool store_bits(struct minl2r_tx *tx, struct block_run run, bool allocate
 
 static bool changes_bits(const struct minl2r_tx *tx)
 {
-    return tx->writes.swaps || tx->writes.allocs.count > 0 ||
+    return tx->writes.swaps.count > 0 || tx->writes.allocs.count > 0 ||
            tx->writes.frees.count > 0;
 }
 
@@ -650,13 +655,14 @@ static void flush_bit_once(struct minl2r_tx *tx, uintptr_t flushed[FLUSHED_COUNT
  */
 static void flush_bits_of_swaps(struct minl2r_tx *tx)
 {
+    const struct swaps *swaps = &tx->writes.swaps;
     uintptr_t flushed[FLUSHED_COUNT] = {0};
 
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        flush_bit_once(tx, flushed, w->fresh);
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        if (w->block)
-            flush_bit_once(tx, flushed, w->block);
+    for (uint32_t i = 0; i < swaps->count; i++)
+        flush_bit_once(tx, flushed, swaps->list[i].fresh);
+    for (uint32_t i = 0; i < swaps->count; i++)
+        if (swaps->list[i].block)
+            flush_bit_once(tx, flushed, swaps->list[i].block);
 }
 
 static bool flush_run(struct minl2r_tx *tx, struct block_run run, bool allocated)
@@ -701,10 +707,11 @@ static void store_extents(struct minl2r_tx *tx, const struct block_write *write)
 static void flush_in_place(struct minl2r_tx *tx)
 {
     const struct run_list *snapshots = &tx->writes.snapshots;
+    const struct swaps *swaps = &tx->writes.swaps;
 
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        if (!w->slot_is_own && !commit_streams_slots(tx))
-            flush_slot(tx, w);
+    for (uint32_t i = 0; i < swaps->count && !commit_streams_slots(tx); i++)
+        if (!swaps->list[i].slot_is_own)
+            flush_slot(tx, &swaps->list[i]);
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         for (uint32_t i = 0; i < w->extent_count && !w->past_cache; i++)
             pm_flush(&tx->phase, pool_at(tx->pool, w->block + w->extents[i].start),
@@ -716,11 +723,12 @@ static void flush_in_place(struct minl2r_tx *tx)
 
 static void count_swaps(struct minl2r_tx *tx)
 {
+    const struct swaps *swaps = &tx->writes.swaps;
     uint64_t freed = 0;
 
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        freed += w->block != 0;
-    pm_count(&tx->stats.blocks_allocated, tx->writes.fresh_count);
+    for (uint32_t i = 0; i < swaps->count; i++)
+        freed += swaps->list[i].block != 0;
+    pm_count(&tx->stats.blocks_allocated, swaps->count);
     pm_count(&tx->stats.blocks_freed, freed);
     pm_count(&tx->stats.pointer_swaps, freed);
 }
@@ -728,7 +736,7 @@ static void count_swaps(struct minl2r_tx *tx)
 static void count_commit(struct minl2r_tx *tx)
 {
     pm_count(&tx->stats.commits, 1);
-    if (tx->writes.fresh_count > 0)
+    if (tx->writes.swaps.count > 0)
         count_swaps(tx);
     for (uint32_t i = 0; i < tx->writes.allocs.count; i++)
         pm_count(&tx->stats.blocks_allocated, tx->writes.allocs.runs[i].count);
@@ -739,14 +747,16 @@ static void count_commit(struct minl2r_tx *tx)
 /* Many are flushed, those of a line together. */
 static void change_slots(struct minl2r_tx *tx)
 {
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change) {
-        if (w->slot_is_own)
+    for (uint32_t i = 0; i < tx->writes.swaps.count; i++) {
+        const struct swap *swap = &tx->writes.swaps.list[i];
+
+        if (swap->slot_is_own)
             continue;
         if (commit_streams_slots(tx))
-            pm_store_nt(&tx->phase, pool_at(tx->pool, w->slot), &w->fresh,
-                        sizeof(w->fresh));
+            pm_store_nt(&tx->phase, pool_at(tx->pool, swap->slot), &swap->fresh,
+                        sizeof(swap->fresh));
         else
-            store_slot(tx, w);
+            store_slot(tx, swap);
     }
 }
 
@@ -786,7 +796,7 @@ static const struct block_write *find_lone_word(const struct minl2r_tx *tx)
     const struct writeset *ws = &tx->writes;
     const struct block_write *lone = ws->in_place;
 
-    if (!lone || lone->next_change || lone->extent_count > 1 || ws->swaps ||
+    if (!lone || lone->next_change || lone->extent_count > 1 || ws->swaps.count > 0 ||
         tx->cursor.index > 0 || ws->allocs.count > 0 || ws->frees.count > 0)
         return NULL;
     uint64_t size = lone->extents[0].size;

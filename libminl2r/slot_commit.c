@@ -18,9 +18,9 @@
 
 /* ---- Which transactions ---------------------------------------------------------- */
 
-static struct interval slot_range(const struct block_write *write)
+static struct interval slot_range(const struct swap *swap)
 {
-    return (struct interval){write->slot, write->slot + sizeof(write->slot)};
+    return (struct interval){swap->slot, swap->slot + sizeof(swap->slot)};
 }
 
 static struct interval extent_range(const struct block_write *write,
@@ -29,12 +29,12 @@ static struct interval extent_range(const struct block_write *write,
     return (struct interval){write->block + e->start, write->block + extent_end(e)};
 }
 
-static bool plan_swap(struct slot_plan *plan, const struct block_write *write)
+static bool plan_swap(struct slot_plan *plan, const struct swap *swap)
 {
     plan->swaps_size += sizeof(struct pm_record) + sizeof(struct pm_swap);
-    plan->freed_count += write->block != 0;
-    plan->slots = interval_join(plan->slots, slot_range(write));
-    return !write->slot_is_own && plan->freed_count <= FREED_MAX;
+    plan->freed_count += swap->block != 0;
+    plan->slots = interval_join(plan->slots, slot_range(swap));
+    return !swap->slot_is_own && plan->freed_count <= FREED_MAX;
 }
 
 /* Nothing else is done before they are read. */
@@ -78,8 +78,8 @@ bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan
         return false;
     if (ws->in_place && !tx->pool->prove)
         return false;
-    for (const struct block_write *w = ws->swaps; w; w = w->next_change)
-        if (!plan_swap(plan, w))
+    for (uint32_t i = 0; i < ws->swaps.count; i++)
+        if (!plan_swap(plan, &ws->swaps.list[i]))
             return false;
     for (const struct block_write *w = ws->in_place; w; w = w->next_change) {
         prefetch_bytes(tx->pool, w);
@@ -98,8 +98,9 @@ static void settle_owners(struct minl2r_tx *tx)
 
     if (!live_others_possible(tx->pool, tx->lane))
         return;
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        live_settle_bytes(tx->pool, tx->lane, slot_range(w), &tx->phase, settling);
+    for (uint32_t i = 0; i < tx->writes.swaps.count; i++)
+        live_settle_bytes(tx->pool, tx->lane, slot_range(&tx->writes.swaps.list[i]),
+                          &tx->phase, settling);
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         for (uint32_t i = 0; i < w->extent_count; i++)
             live_settle_word(tx->pool, tx->lane, extent_range(w, &w->extents[i]),
@@ -172,12 +173,16 @@ static void log_all_bytes(struct minl2r_tx *tx, struct log_writer *writer)
 
 static int log_changes(struct minl2r_tx *tx)
 {
+    const struct swaps *swaps = &tx->writes.swaps;
     struct log_writer writer = commit_begin_log(tx);
 
     if (tx->writes.in_place)
         log_all_bytes(tx, &writer);
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        log_append_slot(&writer, w->slot, (struct pm_swap){w->block, w->fresh});
+    for (uint32_t i = 0; i < swaps->count; i++) {
+        const struct swap *s = &swaps->list[i];
+
+        log_append_slot(&writer, s->slot, (struct pm_swap){s->block, s->fresh});
+    }
     log_end(&writer);
     return commit_log_result(tx, &writer);
 }
@@ -189,7 +194,7 @@ static int log_and_store_fresh(struct minl2r_tx *tx)
     uint64_t mark = 0;
     bool ends_quarantine = false;
 
-    if (tx->writes.swaps) { /* else it takes and frees no block */
+    if (tx->writes.swaps.count > 0) { /* else it takes and frees no block */
         own = alloc_own_quarantine(tx->pool);
         ends_quarantine = alloc_quarantine_count(tx->pool, own) >= QUARANTINE_LONG;
         mark = alloc_quarantine_mark(tx->pool, own);
@@ -216,11 +221,12 @@ static int log_and_store_fresh(struct minl2r_tx *tx)
 /* I5: what this commit freed stays busy while a live generation may name it. */
 static int quarantine_freed(struct minl2r_tx *tx)
 {
+    const struct swaps *swaps = &tx->writes.swaps;
     int result = 0;
 
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        if (w->block)
-            while (result == 0 && !alloc_quarantine(tx->pool, w->block))
+    for (uint32_t i = 0; i < swaps->count; i++)
+        if (swaps->list[i].block)
+            while (result == 0 && !alloc_quarantine(tx->pool, swaps->list[i].block))
                 result =
                     live_end_quarantine(tx->pool, &tx->phase, &tx->writes.settling);
     return result;
@@ -234,8 +240,8 @@ static void own(struct minl2r_tx *tx, const struct slot_plan *plan)
     live_own(lane, plan->slots, &plan->bytes);
     if (!live_lists(tx->pool, lane, lane->generation))
         return;
-    for (const struct block_write *w = tx->writes.swaps; w; w = w->next_change)
-        live_list(lane, LISTED_SLOTS, slot_range(w));
+    for (uint32_t i = 0; i < tx->writes.swaps.count; i++)
+        live_list(lane, LISTED_SLOTS, slot_range(&tx->writes.swaps.list[i]));
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         for (uint32_t i = 0; i < w->extent_count; i++)
             live_list(lane, LISTED_BYTES, extent_range(w, &w->extents[i]));
@@ -245,7 +251,7 @@ static void own(struct minl2r_tx *tx, const struct slot_plan *plan)
 static int store_in_place(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
     watch_remember(tx->pool, tx->lane, tx->cursor.generation, &tx->writes);
-    if (tx->writes.swaps)
+    if (tx->writes.swaps.count > 0)
         alloc_prefetch_next(tx->pool);
     commit_store_in_place(tx);
     if (tx->cursor.index > 0)

@@ -12,6 +12,7 @@ static void clear_lists(struct writeset *ws)
     ws->first = ws->latest = NULL;
     ws->last = &ws->first;
     plain_reset(&ws->plain);
+    swaps_reset(&ws->swaps);
     ws->block_count = ws->fresh_count = 0;
     ws->edits = NULL;
     ws->fresh_first = NULL;
@@ -32,6 +33,7 @@ int writeset_init(struct writeset *ws, struct minl2r_pool *pool)
         return no_memory();
     }
     plain_init(&ws->plain);
+    swaps_init(&ws->swaps);
     clear_lists(ws);
     return 0;
 }
@@ -52,8 +54,9 @@ void writeset_reset(struct writeset *ws)
 
 bool writeset_is_empty(const struct writeset *ws)
 {
-    return !ws->first && ws->plain.count == 0 && !ws->fresh_first &&
-           ws->allocs.count == 0 && ws->frees.count == 0 && ws->snapshots.count == 0;
+    return !ws->first && ws->swaps.count == 0 && ws->plain.count == 0 &&
+           !ws->fresh_first && ws->allocs.count == 0 && ws->frees.count == 0 &&
+           ws->snapshots.count == 0;
 }
 
 static void link_plain(struct writeset *ws)
@@ -70,25 +73,34 @@ static void link_plain(struct writeset *ws)
     ws->first = write;
 }
 
+/* There is room: it was made when each got its fresh block. */
+void writeset_list_swaps(struct writeset *ws)
+{
+    for (const struct block_write *w = ws->first; w; w = w->next)
+        if (w->fresh)
+            swaps_add(&ws->swaps, w->slot, w->slot_is_own, w->block, w->fresh);
+}
+
 static void list_changes(struct writeset *ws)
 {
-    struct block_write **swap = &ws->swaps, **in_place = &ws->in_place;
+    struct block_write **to_fill = &ws->to_fill, **in_place = &ws->in_place;
 
     for (struct block_write *write = ws->first; write; write = write->next) {
-        struct block_write ***last = write->fresh ? &swap : &in_place;
+        struct block_write ***last = write->fresh ? &to_fill : &in_place;
 
-        if (!write->fresh && write->extent_count == 0)
+        if (write->streamed || (!write->fresh && write->extent_count == 0))
             continue;
         **last = write;
         *last = &write->next_change;
     }
-    *swap = *in_place = NULL;
+    *to_fill = *in_place = NULL;
 }
 
 void writeset_close(struct writeset *ws)
 {
     if (ws->edits)
         writeset_fold_edits(ws);
+    writeset_list_swaps(ws);
     link_plain(ws);
     list_changes(ws);
 }

@@ -20,18 +20,19 @@
 #include "libminl2r/live.h"
 #include "libminl2r/plain.h"
 #include "libminl2r/pool.h"
+#include "libminl2r/swaps.h"
 
 /*
  * One block's changes. `extents` are sorted and do not overlap; `covered` is their sum.
  * A block with `fresh` is swapped at commit: fresh becomes the block that the slot
- * names.
+ * names. One that is written whole may have no entry but be a loose swap (swaps.h).
  *
  * At commit, ranges that are plain (plain.h) have one entry together: its `block` is
  * the start of the pool, and its extents are in the order of the calls.
  */
 struct block_write {
     struct block_write *next;        /* in the order of first use */
-    struct block_write *next_change; /* in `swaps` or `in_place` */
+    struct block_write *next_change; /* in `to_fill` or `in_place` */
     uint64_t key;   /* of the table: `block`, or `slot` + 1 for a hole */
     uint64_t block; /* 0: the slot is a hole */
     struct extent *extents;
@@ -84,13 +85,16 @@ struct writeset {
     struct block_write **table; /* open addressing by key */
     uint32_t table_size;        /* power of two */
     uint32_t block_count;
-    uint32_t fresh_count; /* of those, with a fresh block */
+    uint32_t fresh_count; /* blocks with a fresh one, loose swaps included */
 
     struct plain plain;             /* ranges that are not sorted by blocks (yet) */
     struct block_write plain_write; /* of those that are plain at commit */
 
-    /* Once closed: blocks that are swapped, and those that have extents in place. */
-    struct block_write *swaps, *in_place;
+    struct swaps swaps; /* those that are loose; once closed, all */
+
+    /* Once closed: blocks whose fresh one has to be filled, and those that have extents in
+     * place. */
+    struct block_write *to_fill, *in_place;
 
     struct edit *edits;
     struct fresh_write *fresh_first, **fresh_last;
@@ -134,6 +138,9 @@ int writeset_reserve_snapshots(struct writeset *ws, const struct minl2r_range *r
  * the list of blocks, and lists what changes: commit comes next. Cannot fail.
  */
 void writeset_close(struct writeset *ws);
+
+/* Lists the swaps of the blocks, too: for who gives up a set that was not closed. */
+void writeset_list_swaps(struct writeset *ws);
 
 /* Has it nothing to make durable? */
 bool writeset_is_empty(const struct writeset *ws);

@@ -93,13 +93,17 @@ int writeset_free(struct writeset *ws, uint64_t offset, uint64_t blocks)
     if (is_in_run(ws, pool_root_block(ws->pool)->offset, run))
         return error_set(EINVAL, "the root object at offset %llu cannot be freed",
                          (unsigned long long)pool_root_block(ws->pool)->offset);
+    int result = sort_swaps(ws);
+
+    if (result < 0)
+        return result;
     if (is_needed(ws, run))
         return error_set(
             EINVAL,
             "blocks at offset %llu: one is being swapped for a new one, or "
             "holds a slot that is written",
             (unsigned long long)offset);
-    int result = is_own(ws, offset) ? free_own(ws, run) : -EINVAL;
+    result = is_own(ws, offset) ? free_own(ws, run) : -EINVAL;
 
     if (result != -EINVAL)
         return result;

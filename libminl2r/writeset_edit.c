@@ -88,7 +88,7 @@ int writeset_edit(struct writeset *ws, uint64_t offset, uint64_t size, uint8_t *
 
     if (!edit || !bytes)
         return no_memory();
-    int result = sort_plain(ws);
+    int result = sort_all(ws);
 
     if (result == 0)
         result = reserve_edit(ws, offset, size);

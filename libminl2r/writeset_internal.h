@@ -47,8 +47,9 @@ int run_list_reserve(struct writeset *ws, struct run_list *list, uint64_t more);
 int writeset_reserve_blocks(struct writeset *ws, uint64_t count, uint64_t spare,
                             uint64_t *offset);
 
-/* One block that a slot is to name. */
-int writeset_reserve_for_swap(struct writeset *ws, uint64_t spare, uint64_t *offset);
+/* One block that a slot is to name, and its place in the list of swaps; 0 where that
+ * fails. */
+int writeset_reserve_fresh(struct writeset *ws, uint64_t spare, uint64_t *fresh);
 
 /* Grows the log until it has room for `queued` and `written` more bytes. */
 int writeset_grow_log(struct writeset *ws, uint64_t queued, uint64_t written);
@@ -278,6 +279,21 @@ int writeset_sort_all_plain(struct writeset *ws);
 static inline int sort_plain(struct writeset *ws)
 {
     return ws->plain.count == 0 ? 0 : writeset_sort_all_plain(ws);
+}
+
+int writeset_sort_all_swaps(struct writeset *ws);
+
+/* Gives loose swaps entries, for who looks for blocks or slots there. */
+static inline int sort_swaps(struct writeset *ws)
+{
+    return ws->swaps.count == 0 ? 0 : writeset_sort_all_swaps(ws);
+}
+
+static inline int sort_all(struct writeset *ws)
+{
+    int result = sort_swaps(ws);
+
+    return result < 0 ? result : sort_plain(ws);
 }
 
 /* -EINVAL if a block of the range is free: another transaction may take it any time, for

@@ -4,12 +4,23 @@
 
 #include "libminl2r/writeset_internal.h"
 
-static void read_block(const struct block_write *write, const struct minl2r_pool *pool,
-                       const struct piece *piece, uint8_t *dst)
+/* The block that has all bytes but those of the extents. */
+static uint64_t find_source(struct writeset *ws, const struct block_write *write,
+                            uint64_t block)
 {
-    uint64_t source = write && write->streamed ? write->fresh : piece->block;
+    const struct swap *loose = swaps_find(&ws->swaps, block);
 
-    memcpy(dst, pool_at(pool, source + piece->start), piece->end - piece->start);
+    if (loose)
+        return loose->fresh;
+    return write && write->streamed ? write->fresh : block;
+}
+
+static void read_block(struct writeset *ws, const struct piece *piece, uint8_t *dst)
+{
+    const struct block_write *write = find_block_write(ws, piece->block);
+    uint64_t source = find_source(ws, write, piece->block);
+
+    memcpy(dst, pool_at(ws->pool, source + piece->start), piece->end - piece->start);
     if (!write)
         return;
     for (uint32_t i = block_write_find(write, piece->start);
@@ -48,8 +59,7 @@ int writeset_read(struct writeset *ws, void *dst, uint64_t src, uint64_t size)
     if (!is_data(&ws->pool->geo, src, size))
         return outside(src, size);
     while (next_piece(&ws->pool->geo, src, size, &piece))
-        read_block(find_block_write(ws, piece.block), ws->pool, &piece,
-                   bytes + piece.from);
+        read_block(ws, &piece, bytes + piece.from);
     read_plain(&ws->plain, bytes, src, size);
     for (const struct edit *edit = ws->edits; edit; edit = edit->next) {
         uint64_t start = edit->offset > src ? edit->offset : src;

@@ -83,7 +83,7 @@ static int attach_slot(struct writeset *ws, uint64_t slot, uint64_t value,
 
     if (result < 0)
         return result;
-    struct block_write *write = get_block_write(ws, value ? value : slot + 1, value);
+    struct block_write *write = get_block_write(ws, swap_key(slot, value), value);
 
     if (!write)
         return -ENOMEM;
@@ -240,12 +240,9 @@ static int fill_hole(struct writeset *ws, struct block_write *write)
 {
     if (write->fresh)
         return 0;
-    if (writeset_reserve_for_swap(ws, ws->pool->geo.spare_blocks, &write->fresh) < 0) {
-        write->fresh = 0;
-        return error_set(ENOSPC, "no free block");
-    }
-    ws->fresh_count++;
-    return 0;
+    int result = writeset_reserve_fresh(ws, ws->pool->geo.spare_blocks, &write->fresh);
+
+    return result == -ENOSPC ? error_set(ENOSPC, "no free block") : result;
 }
 
 /* ---- The call -------------------------------------------------------------------- */
@@ -267,25 +264,79 @@ static int write_slot(struct writeset *ws, uint64_t slot, uint64_t value,
     return result;
 }
 
-/* Links two new entries: of the block at `value`, and of the one that holds its slot,
- * unless there is one. */
-static struct block_write *link_swap(struct writeset *ws, struct block_write *writes,
-                                     struct block_write *holder, uint64_t holder_block,
-                                     uint64_t slot, uint64_t value)
+/* The entry of the block that holds the slot; NULL: own memory has none. */
+static int link_loose(struct writeset *ws, const struct swap *swap)
 {
-    struct block_write *write = &writes[0];
+    uint64_t holder_block = block_start(&ws->pool->geo, swap->slot);
+    struct block_write *holder = NULL;
 
-    if (!holder) {
-        holder = &writes[1];
-        block_write_init(holder, holder_block, holder_block);
-        link_block_write(ws, holder, table_find(ws, holder_block));
+    if (!swap->slot_is_own) {
+        holder = get_block_write(ws, holder_block, holder_block);
+        if (!holder)
+            return -ENOMEM;
     }
-    block_write_init(write, value, value);
-    link_block_write(ws, write, table_find(ws, value));
-    write->slot = slot;
-    write->next_slot = holder->slots;
-    holder->slots = write;
-    return write;
+    struct block_write *write =
+        writeset_add_block_write(ws, swap_key(swap->slot, swap->block), swap->block);
+
+    if (!write)
+        return -ENOMEM;
+    write->slot = swap->slot;
+    write->slot_is_own = swap->slot_is_own;
+    write->fresh = swap->fresh;
+    set_streamed(ws, write);
+    if (holder) {
+        write->next_slot = holder->slots;
+        holder->slots = write;
+    }
+    return 0;
+}
+
+int writeset_sort_all_swaps(struct writeset *ws)
+{
+    uint32_t done = 0;
+    int result = 0;
+
+    while (done < ws->swaps.count && result == 0) {
+        result = link_loose(ws, &ws->swaps.list[done]);
+        done += result == 0;
+    }
+    swaps_drop(&ws->swaps, done);
+    return result;
+}
+
+/* May the slot's block change, as far as what is written already goes? */
+static bool holder_stays(struct writeset *ws, uint64_t holder_block)
+{
+    const struct block_write *holder = find_block_write(ws, holder_block);
+
+    return (!holder || (!holder->fresh && holder->extent_count == 0)) &&
+           !swaps_find(&ws->swaps, holder_block);
+}
+
+/* Does a block hold the slot of a loose swap? Blocks between such do, too. */
+static bool may_hold_loose(const struct writeset *ws, uint64_t block)
+{
+    const struct interval *slots = &ws->swaps.slots;
+
+    return block < slots->high && block + ws->pool->geo.block_size > slots->low;
+}
+
+/* Is it neither written nor read by anything that is queued? */
+static bool is_untouched(struct writeset *ws, uint64_t slot, uint64_t block)
+{
+    uint64_t key = swap_key(slot, block);
+
+    return !find_block_write(ws, key) && !swaps_find(&ws->swaps, key) &&
+           (!block || !may_hold_loose(ws, block));
+}
+
+/* Can the block be swapped at all? A hole always can. */
+static bool may_swap(const struct writeset *ws, uint64_t block)
+{
+    const struct geometry *geo = &ws->pool->geo;
+
+    return !block || (geo->pointer_threshold <= geo->block_size &&
+                      is_blocks(geo, block, 1) && is_allocated(ws, block));
 }
 
 /*
@@ -293,39 +344,32 @@ static struct block_write *link_swap(struct writeset *ws, struct block_write *wr
  * been written yet, with everything at hand. False, having changed nothing that
  * matters, for any other.
  */
-static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t value,
+static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t block,
                              const void *src)
 {
     const struct geometry *geo = &ws->pool->geo;
-    uint64_t holder_block = block_start(geo, slot);
-    uint64_t fresh;
+    uint64_t holder = block_start(geo, slot), fresh;
+    bool slot_is_own = false;
 
-    if (ws->edits || ws->frees.count > 0 || value == holder_block ||
-        geo->pointer_threshold > geo->block_size || !is_blocks(geo, value, 1) ||
-        !is_allocated(ws, value) || !is_allocated(ws, holder_block) ||
-        ws->block_count + 2 > ws->table_size / 2 ||
-        !log_has_plenty(ws, LOG_SWAP_SIZE_MAX))
+    if (ws->edits || ws->frees.count > 0 || block == holder || !may_swap(ws, block) ||
+        ws->swaps.count == LOOSE_MAX)
         return false;
-    struct block_write *holder = find_block_write(ws, holder_block);
-
-    if ((holder && (holder->fresh || holder->extent_count > 0)) ||
-        find_block_write(ws, value))
+    if (!is_allocated(ws, holder)) {
+        if (!is_own(ws, holder))
+            return false;
+        slot_is_own = true;
+    }
+    if (!holder_stays(ws, holder) || !is_untouched(ws, slot, block) ||
+        !take_lane_early(ws) || reserve_log(ws, LOG_SWAP_SIZE_MAX, 0) < 0)
         return false;
-    struct block_write *writes =
-        arena_try(&ws->arena, (holder ? 1 : 2) * sizeof(*writes));
-
-    if (!writes || !take_lane_early(ws) || alloc_reserve_swap(ws->pool, 0, &fresh) < 0)
+    if (writeset_reserve_fresh(ws, block ? 0 : geo->spare_blocks, &fresh) < 0) {
+        ws->log_queued -= LOG_SWAP_SIZE_MAX;
         return false;
-    if (ws->fresh_count > 0) /* finds the page of the next while this one drains */
+    }
+    if (ws->fresh_count > 1) /* finds the page of the next while this one drains */
         alloc_prefetch_next(ws->pool);
     stream_block(ws, fresh, src);
-    struct block_write *write = /* while it drains, too */
-        link_swap(ws, writes, holder, holder_block, slot, value);
-
-    ws->log_queued += LOG_SWAP_SIZE_MAX;
-    ws->fresh_count++;
-    write->fresh = fresh;
-    set_streamed(ws, write);
+    swaps_add_loose(&ws->swaps, slot, slot_is_own, block, fresh);
     return true;
 }
 
@@ -351,6 +395,9 @@ int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
         return error_set(EUCLEAN,
                          "the slot at offset %llu names no allocated block: %llu",
                          (unsigned long long)slot, (unsigned long long)value);
+    result = sort_swaps(ws);
+    if (result < 0)
+        return result;
     if (value == 0 || !is_own(ws, value))
         return write_slot(ws, slot, value, offset, src, size);
     return writeset_write(ws, value + offset, src, size);

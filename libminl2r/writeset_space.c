@@ -37,11 +37,38 @@ int writeset_reserve_blocks(struct writeset *ws, uint64_t count, uint64_t spare,
     return alloc_reserve(ws->pool, count, spare, offset);
 }
 
-int writeset_reserve_for_swap(struct writeset *ws, uint64_t spare, uint64_t *offset)
+static int reserve_swap_entry(struct writeset *ws)
 {
-    if (alloc_reserve_swap(ws->pool, spare, offset) == 0)
+    struct swaps *swaps = &ws->swaps;
+
+    if (swaps->capacity > ws->fresh_count)
         return 0;
-    return writeset_reserve_blocks(ws, 1, spare, offset);
+    uint64_t capacity = swaps->capacity * 2ull + 16;
+    struct swap *list = capacity > UINT32_MAX
+                            ? NULL
+                            : arena_alloc(&ws->arena, capacity * sizeof(*list));
+
+    if (!list)
+        return no_memory();
+    if (swaps->count > 0)
+        memcpy(list, swaps->list, swaps->count * sizeof(*list));
+    swaps->list = list;
+    swaps->capacity = (uint32_t)capacity;
+    return 0;
+}
+
+int writeset_reserve_fresh(struct writeset *ws, uint64_t spare, uint64_t *fresh)
+{
+    int result = reserve_swap_entry(ws);
+
+    if (result == 0 && alloc_reserve_swap(ws->pool, spare, fresh) < 0)
+        result = writeset_reserve_blocks(ws, 1, spare, fresh);
+    if (result < 0) {
+        *fresh = 0;
+        return result;
+    }
+    ws->fresh_count++;
+    return 0;
 }
 
 /* ---- Log ------------------------------------------------------------------------- */

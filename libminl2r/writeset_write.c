@@ -42,10 +42,7 @@ static void choose_pointer(struct writeset *ws, struct block_write *write,
     if (write->fresh || !write->slot || write->slots ||
         covered < ws->pool->geo.pointer_threshold || is_freed(ws, write->block))
         return;
-    if (writeset_reserve_for_swap(ws, 0, &write->fresh) < 0)
-        write->fresh = 0;
-    else
-        ws->fresh_count++;
+    writeset_reserve_fresh(ws, 0, &write->fresh);
 }
 
 int writeset_reserve_block_write(struct writeset *ws, struct block_write *write,
@@ -209,8 +206,8 @@ static inline uint8_t *add_plain(struct writeset *ws, uint64_t dst, uint64_t siz
 {
     uint64_t log_size = log_growth((uint32_t)size);
 
-    if (ws->block_count > 0 || ws->edits || !is_in_allocated_line(ws, dst, size) ||
-        !log_has_plenty(ws, log_size))
+    if (ws->block_count > 0 || ws->swaps.count > 0 || ws->edits ||
+        !is_in_allocated_line(ws, dst, size) || !log_has_plenty(ws, log_size))
         return NULL;
     uint8_t *bytes = arena_try_bytes(&ws->arena, size);
 
@@ -268,6 +265,19 @@ static int queue_copy(struct writeset *ws, uint64_t dst, const void *src, uint64
     return queue(ws, dst, bytes, size);
 }
 
+/* Does a range lie in one block, and touch no loose swap: neither its block nor its slot?
+ */
+static bool is_beside_loose(struct writeset *ws, uint64_t offset, uint64_t size)
+{
+    const struct geometry *geo = &ws->pool->geo;
+    const struct interval *slots = &ws->swaps.slots;
+    uint64_t block = block_start(geo, offset);
+
+    return offset + size <= block + geo->block_size &&
+           (offset >= slots->high || slots->low >= offset + size) &&
+           !swaps_find(&ws->swaps, block);
+}
+
 /* Of what a transaction changes first; commit does it for the rest, all at once. */
 static void prefetch_old_bytes(const struct writeset *ws, uint64_t dst, uint64_t size)
 {
@@ -286,7 +296,10 @@ __attribute__((noinline)) static int queue_any(struct writeset *ws, uint64_t dst
         return outside(dst, size);
     if (ws->block_count == 0)
         prefetch_old_bytes(ws, dst, size);
-    int result = sort_plain(ws);
+    int result = is_beside_loose(ws, dst, size) ? 0 : sort_swaps(ws);
+
+    if (result == 0)
+        result = sort_plain(ws);
 
     if (result < 0)
         return result;
@@ -324,7 +337,7 @@ int writeset_copy(struct writeset *ws, uint64_t dst, uint64_t src, uint64_t size
 
     if (!bytes)
         return no_memory();
-    int result = sort_plain(ws);
+    int result = sort_all(ws);
 
     if (result == 0)
         result = writeset_read(ws, bytes, src, size);
