@@ -35,9 +35,9 @@ struct swap_place {
 struct swaps {
     struct swap *list; /* in the arena */
     uint32_t count, capacity;
-    uint32_t stamp;        /* never 0 */
-    struct interval slots; /* all loose ones lie in it */
-    struct swap_place places[LOOSE_PLACES];
+    uint32_t stamp;            /* never 0 */
+    struct interval slots;     /* all loose ones lie in it */
+    struct swap_place *places; /* [LOOSE_PLACES] */
 };
 
 /* What names an entry of a block in the table, too: the block, or where its slot is. */
@@ -105,16 +105,16 @@ static inline void swaps_add_loose(struct swaps *swaps, uint64_t slot, bool slot
     swaps_add(swaps, slot, slot_is_own, block, fresh);
 }
 
-void swaps_init(struct swaps *swaps);
+int swaps_init(struct swaps *swaps); /* -ENOMEM */
+void swaps_finish(struct swaps *swaps);
+
+void swaps_forget(struct swaps *swaps);
 
 /* Forgets all of them. */
 static inline void swaps_reset(struct swaps *swaps)
 {
-    swaps->list = NULL;
-    swaps->count = swaps->capacity = 0;
-    swaps->slots = (struct interval){0};
-    if (++swaps->stamp == 0)
-        swaps_init(swaps);
+    if (swaps->capacity > 0)
+        swaps_forget(swaps);
 }
 
 /* The first `count` are not loose any more. */

@@ -27,13 +27,11 @@ int writeset_init(struct writeset *ws, struct minl2r_pool *pool)
 {
     ws->pool = pool;
     if (writeset_init_table(ws) < 0 || settling_init(&ws->settling, pool) < 0 ||
-        arena_init(&ws->arena) < 0) {
-        free(ws->table);
-        settling_finish(&ws->settling);
+        swaps_init(&ws->swaps) < 0 || arena_init(&ws->arena) < 0) {
+        writeset_finish(ws);
         return no_memory();
     }
     plain_init(&ws->plain);
-    swaps_init(&ws->swaps);
     clear_lists(ws);
     return 0;
 }
@@ -42,6 +40,7 @@ void writeset_finish(struct writeset *ws)
 {
     free(ws->table);
     settling_finish(&ws->settling);
+    swaps_finish(&ws->swaps);
     arena_finish(&ws->arena);
 }
 
