@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Blocks that transactions write by their slots. */
+#include "libminl2r/swaps.h"
 #include "tests/unit/writeset_bed.h"
 
 /* ---- Slots ----------------------------------------------------------------------- */
@@ -504,6 +505,110 @@ static void edit_of_a_block_kept_in_place_later_is_logged(void **state)
     memory_pool_remove(&bed->mp);
 }
 
+/* ---- More whole blocks than are loose at once (swaps.h) ---------------------------- */
+
+#define MANY (LOOSE_MAX + 44)
+
+static const uint64_t *many_slots(const struct bed *bed)
+{
+    return (const uint64_t *)(const void *)block_at(bed, 0);
+}
+
+static void write_many(struct bed *bed, uint64_t seed)
+{
+    uint8_t bytes[BLOCK];
+
+    for (uint64_t i = 0; i < MANY; i++) {
+        fill_pattern(bytes, BLOCK, seed + i);
+        assert_ok(minl2r_tx_write_block(bed->tx, &many_slots(bed)[i], 0, bytes, BLOCK));
+    }
+}
+
+static void expect_many(const struct bed *bed, uint64_t seed)
+{
+    uint8_t bytes[BLOCK];
+
+    for (uint64_t i = 0; i < MANY; i++) {
+        fill_pattern(bytes, BLOCK, seed + i);
+        assert_memory_equal(minl2r_at(bed->pool, many_slots(bed)[i]), bytes, BLOCK);
+    }
+}
+
+/* Of holes, then of blocks; each with bytes beside them, before and after. */
+static void make_many(struct bed *bed)
+{
+    make_bed(bed, MINL2R_POINTER_HALF);
+    assert_ok(minl2r_tx_zero(bed->tx, block_at(bed, 0), BLOCK));
+    memset(bed->want[0], 0, BLOCK);
+    next_tx(bed);
+    write_bytes(bed, 1, 0, 8);
+    write_many(bed, 1000);
+    write_bytes(bed, 1, 64, 8);
+    assert_ok(minl2r_tx_commit(bed->tx));
+    expect_many(bed, 1000);
+    bed->free_blocks -= MANY;
+    memcpy(bed->want[0], block_at(bed, 0), BLOCK);
+    compare(bed);
+    bed->tx = begin(bed->pool);
+}
+
+static void many_whole_blocks_are_swapped_at_once(void **state)
+{
+    struct bed *bed = *state;
+
+    make_many(bed);
+    write_many(bed, 2000);
+    write_bytes(bed, 1, 128, 8);
+    assert_ok(minl2r_tx_commit(bed->tx));
+    expect_many(bed, 2000);
+    memcpy(bed->want[0], block_at(bed, 0), BLOCK);
+    compare_after_reopen(bed);
+    expect_many(bed, 2000);
+    memory_pool_remove(&bed->mp);
+}
+
+static void blocks_among_many_are_read_and_written_again(void **state)
+{
+    struct bed *bed = *state;
+    uint8_t want[BLOCK], bytes[BLOCK];
+
+    make_many(bed);
+    write_many(bed, 2000);
+    for (uint64_t i = 0; i < MANY; i += MANY - 1) { /* the first, the last */
+        const uint8_t *old = minl2r_at(bed->pool, many_slots(bed)[i]);
+
+        fill_pattern(want, BLOCK, 2000 + i);
+        assert_ok(minl2r_tx_read(bed->tx, bytes, old, BLOCK));
+        assert_memory_equal(bytes, want, BLOCK);
+        memset(want + 100, 7, 8);
+        assert_ok(minl2r_tx_write(bed->tx, old + 100, want + 100, 8));
+        assert_ok(minl2r_tx_read(bed->tx, bytes, old, BLOCK));
+        assert_memory_equal(bytes, want, BLOCK);
+    }
+    assert_ok(minl2r_tx_commit(bed->tx));
+    for (uint64_t i = 0; i < MANY; i++) {
+        fill_pattern(want, BLOCK, 2000 + i);
+        if (i % (MANY - 1) == 0)
+            memset(want + 100, 7, 8);
+        assert_memory_equal(minl2r_at(bed->pool, many_slots(bed)[i]), want, BLOCK);
+    }
+    memcpy(bed->want[0], block_at(bed, 0), BLOCK);
+    compare_after_reopen(bed);
+    memory_pool_remove(&bed->mp);
+}
+
+static void many_whole_blocks_are_given_up(void **state)
+{
+    struct bed *bed = *state;
+
+    make_many(bed);
+    write_many(bed, 2000);
+    assert_ok(minl2r_tx_abort(bed->tx));
+    expect_many(bed, 1000);
+    compare_after_reopen(bed);
+    memory_pool_remove(&bed->mp);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -535,6 +640,9 @@ int main(void)
         test(block_is_kept_in_place_by_a_slot_written_later),
         test(block_written_whole_refuses_a_slot_in_it),
         test(edit_of_a_block_kept_in_place_later_is_logged),
+        test(many_whole_blocks_are_swapped_at_once),
+        test(blocks_among_many_are_read_and_written_again),
+        test(many_whole_blocks_are_given_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
