@@ -113,5 +113,8 @@ slots)
         explore_power_failures --lanes 2 --setting slots-and-bytes --operation words \
             --operation block_and_words --operation hole_part --operation free_run
     fi
+    # Of three threads, each at every pause of the two others.
+    explore_power_failures --lanes 3 --setting slots-and-bytes --operation words \
+        --operation block_and_words --operation hole_part --strategy lazy --budget 65536
     ;;
 esac
