@@ -529,8 +529,7 @@ void commit_store_fresh(struct minl2r_tx *tx)
 
     for (const struct fresh_write *f = tx->writes.fresh_first; f; f = f->next)
         store_fresh_bytes(tx, f);
-    if (allocs->count > 0)
-        store_own_slots(tx);
+    store_own_slots(tx);
     for (const struct block_write *w = tx->writes.to_fill; w; w = w->next_change)
         store_fresh_block(tx, w);
     for (uint32_t i = 0; i < allocs->count; i++)
@@ -543,7 +542,7 @@ void commit_store_fresh(struct minl2r_tx *tx)
  * prefetch that misses the TLB holds up what follows it, so it is not done as the writes
  * are queued.
  */
-static void prefetch_in_place(const struct minl2r_tx *tx)
+void commit_prefetch_in_place(const struct minl2r_tx *tx)
 {
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         for (uint32_t i = 0; i < w->extent_count; i++)
@@ -552,7 +551,7 @@ static void prefetch_in_place(const struct minl2r_tx *tx)
 
 static int log_and_store_fresh(struct minl2r_tx *tx)
 {
-    prefetch_in_place(tx);
+    commit_prefetch_in_place(tx);
     settle_others(tx);
     int result = log_changes(tx);
 

@@ -43,6 +43,9 @@ int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value);
 
 /* ---- Phases, for slot_commit.c ---- */
 
+/* To the cache what changes in place, which the log is made of. */
+void commit_prefetch_in_place(const struct minl2r_tx *tx);
+
 /* Begins the lane's next generation, unless a snapshot has, and a log of it. */
 struct log_writer commit_begin_log(struct minl2r_tx *tx);
 

@@ -37,18 +37,10 @@ static bool plan_swap(struct slot_plan *plan, const struct swap *swap)
     return !swap->slot_is_own && plan->freed_count <= FREED_MAX;
 }
 
-/* Nothing else is done before they are read. */
-static void prefetch_bytes(const struct minl2r_pool *pool,
-                           const struct block_write *write)
-{
-    for (uint32_t i = 0; i < write->extent_count; i++)
-        __builtin_prefetch(pool_at(pool, write->block + write->extents[i].start), 1);
-}
-
 static bool plan_bytes(struct slot_plan *plan, const struct block_write *write)
 {
     uint32_t count = write->extent_count, size = 0;
-    struct interval rest = {0};
+    struct interval rest = {0}; /* joined in registers */
 
     for (uint32_t i = 0; i < count && size <= CHANGES_SIZE_MAX; i++) {
         const struct extent *e = &write->extents[i];
@@ -81,11 +73,10 @@ bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan
     for (uint32_t i = 0; i < ws->swaps.count; i++)
         if (!plan_swap(plan, &ws->swaps.list[i]))
             return false;
-    for (const struct block_write *w = ws->in_place; w; w = w->next_change) {
-        prefetch_bytes(tx->pool, w);
+    commit_prefetch_in_place(tx);
+    for (const struct block_write *w = ws->in_place; w; w = w->next_change)
         if (!plan_bytes(plan, w))
             return false;
-    }
     return log_space_needed(plan->changes_size + plan->swaps_size) <=
            log_part_space(tx->pool->geo.log_size);
 }

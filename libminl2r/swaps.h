@@ -75,7 +75,8 @@ static inline const struct swap *swaps_find(struct swaps *swaps, uint64_t key)
     return place->stamp == swaps->stamp ? &swaps->list[place->index] : NULL;
 }
 
-/* There is room for one more. */
+/* There is room for one more. Field by field, since blocks may be on their way past the
+ * cache: a load of several stores at once would wait until these have drained. */
 static inline void swaps_add(struct swaps *swaps, uint64_t slot, bool slot_is_own,
                              uint64_t block, uint64_t fresh)
 {
@@ -108,9 +109,8 @@ static inline void swaps_add_loose(struct swaps *swaps, uint64_t slot, bool slot
 int swaps_init(struct swaps *swaps); /* -ENOMEM */
 void swaps_finish(struct swaps *swaps);
 
+/* Forgets all of them. Most transactions have none. */
 void swaps_forget(struct swaps *swaps);
-
-/* Forgets all of them. */
 static inline void swaps_reset(struct swaps *swaps)
 {
     if (swaps->capacity > 0)

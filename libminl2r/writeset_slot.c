@@ -264,11 +264,11 @@ static int write_slot(struct writeset *ws, uint64_t slot, uint64_t value,
     return result;
 }
 
-/* The entry of the block that holds the slot; NULL: own memory has none. */
+/* Makes an entry of a loose swap, and one of the block that holds its slot. */
 static int link_loose(struct writeset *ws, const struct swap *swap)
 {
     uint64_t holder_block = block_start(&ws->pool->geo, swap->slot);
-    struct block_write *holder = NULL;
+    struct block_write *holder = NULL; /* own memory has none */
 
     if (!swap->slot_is_own) {
         holder = get_block_write(ws, holder_block, holder_block);
@@ -304,7 +304,7 @@ int writeset_sort_all_swaps(struct writeset *ws)
     return result;
 }
 
-/* May the slot's block change, as far as what is written already goes? */
+/* Is a block that is to hold a loose swap's slot neither swapped nor written to? */
 static bool holder_stays(struct writeset *ws, uint64_t holder_block)
 {
     const struct block_write *holder = find_block_write(ws, holder_block);

@@ -7,19 +7,28 @@
 #include "libminl2r/log.h"
 #include "libminl2r/writeset_internal.h"
 
+/* A larger vector in the arena with the items of one that is too small; NULL: no memory. */
+static void *grow_vector(struct writeset *ws, const void *items, uint64_t count,
+                         uint64_t capacity, size_t item_size)
+{
+    void *larger =
+        capacity > UINT32_MAX ? NULL : arena_alloc(&ws->arena, capacity * item_size);
+
+    if (larger && count > 0)
+        memcpy(larger, items, count * item_size);
+    return larger;
+}
+
 int run_list_reserve(struct writeset *ws, struct run_list *list, uint64_t more)
 {
     if (list->capacity - list->count >= more)
         return 0;
     uint64_t capacity = list->count + more + list->capacity;
-    struct block_run *runs = capacity > UINT32_MAX
-                                 ? NULL
-                                 : arena_alloc(&ws->arena, capacity * sizeof(*runs));
+    struct block_run *runs =
+        grow_vector(ws, list->runs, list->count, capacity, sizeof(*runs));
 
     if (!runs)
         return no_memory();
-    if (list->count > 0)
-        memcpy(runs, list->runs, list->count * sizeof(*runs));
     list->runs = runs;
     list->capacity = (uint32_t)capacity;
     return 0;
@@ -44,14 +53,11 @@ static int reserve_swap_entry(struct writeset *ws)
     if (swaps->capacity > ws->fresh_count)
         return 0;
     uint64_t capacity = swaps->capacity * 2ull + 16;
-    struct swap *list = capacity > UINT32_MAX
-                            ? NULL
-                            : arena_alloc(&ws->arena, capacity * sizeof(*list));
+    struct swap *list =
+        grow_vector(ws, swaps->list, swaps->count, capacity, sizeof(*list));
 
     if (!list)
         return no_memory();
-    if (swaps->count > 0)
-        memcpy(list, swaps->list, swaps->count * sizeof(*list));
     swaps->list = list;
     swaps->capacity = (uint32_t)capacity;
     return 0;
