@@ -305,7 +305,7 @@ int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
  * permissions; a type of 0 is a regular file. `attr` is what was made. In a directory
  * with a default ACL it inherits that.
  *
- * Cost:    two fences, mostly; three where the directory's or the inode file's map grows.
+ * Cost:    two fences, mostly.
  * Errors:  -EEXIST, -ENOENT (`parent` was removed), -ENOTDIR, -ENAMETOOLONG, -EINVAL
  *          (type, name), -ENOSPC, -EMLINK, -ESTALE.
  */
@@ -325,7 +325,7 @@ enum pmfs_tmpfile_flags {
  * pmfs_link() gives it one, with all that was written until then; if it is released
  * before, or after a crash, it is freed.
  *
- * Cost:    two fences; three where the inode file's map grows.
+ * Cost:    two fences.
  * Errors:  -ENOTDIR, -EINVAL (flags), -ENOSPC, -ESTALE.
  */
 int pmfs_tmpfile(struct pmfs *fs, uint64_t parent, uint32_t mode, unsigned flags,
@@ -435,8 +435,7 @@ enum pmfs_write_flags {
  *
  * Cost:    two fences for blocks overwritten by half or more, holes filled, new blocks
  *          at the end, bytes past the end inside the last block, and up to 1000 bytes of
- *          other blocks; three for more of those, and where the block map grows (once
- *          in 512 blocks).
+ *          other blocks; three for more of those.
  * Crash:   all or nothing; in the last cheap case the times may be newer than the content.
  * Errors:  -EISDIR, -EINVAL (no regular file), -EFBIG, -ENOSPC, -ESTALE.
  */
@@ -457,8 +456,8 @@ enum pmfs_fallocate_mode {
  * again; what a range has of other blocks is zeroed. Truncating to any size frees the
  * blocks past the end.
  *
- * Cost:    three fences, for each 512 blocks or fewer; memory is written for each block
- *          given or zeroed.
+ * Cost:    three fences, for each 512 blocks or fewer, or two where it gives a few; memory
+ *          is written for each block given or zeroed.
  * Crash:   all or nothing for what lies in 512 blocks that begin at a multiple of 512
  *          (of blocks of 4 KiB; of others, block_size / 8); beyond that front to back.
  *          On a full filesystem, what is punched or zeroed may take smaller steps.
@@ -487,7 +486,7 @@ int pmfs_seek(struct pmfs *fs, uint64_t ino, uint64_t offset, enum pmfs_seek whe
  * the end of the data or hole that it begins in, and 1 MiB of data. 0: nothing is left
  * to read. Whole blocks of a hole stay a hole. At PMFS_FILE_SIZE_MAX as pmfs_write().
  *
- * Cost:    three fences.
+ * Cost:    as pmfs_write().
  * Crash:   all of `*done` or nothing, as pmfs_write().
  * Errors:  as pmfs_write(); -EINVAL (ranges of one file that overlap).
  */

@@ -17,7 +17,7 @@ typedef unsigned long long ull;
  * What the live logs say: one bit per block that a transaction was allocating or
  * freeing, and the root as it was before. A block is in at most one of all live logs,
  * once: a reserved block belongs to one transaction, and a freed one is not reused
- * before it is settled (I5).
+ * before it is settled (I5). Not so those of slot commits, which may be over since long.
  */
 struct check {
     struct minl2r_pool *pool;
@@ -28,6 +28,7 @@ struct check {
     struct log_live *live; /* [lane_count] */
     uint64_t *allocating;
     uint64_t *freeing;
+    uint64_t *finishing; /* that slot commits allocate, if they are finished */
     struct pm_root root;
     uint8_t *scratch;
 
@@ -134,6 +135,14 @@ static void mark_blocks(struct check *check, uint64_t *bits, struct block_run ru
     }
 }
 
+static void set_bits(const struct check *check, uint64_t *bits, struct block_run run)
+{
+    uint64_t first = block_index(&check->pool->geo, run.offset);
+
+    for (uint64_t i = first; i < first + run.count; i++)
+        bits[i / 64] |= (uint64_t)1 << i % 64;
+}
+
 /* Undoes bytes where they belong to the root. */
 static void undo_root(struct check *check, uint64_t target, const void *bytes,
                       size_t size)
@@ -175,7 +184,10 @@ static void check_record(void *arg, const struct pm_record *record, const void *
         return;
     switch (record->type) {
     case PM_ALLOC:
-        mark_blocks(check, check->allocating, run);
+        if (check->live[check->lane].of_slot_commit)
+            set_bits(check, check->finishing, run);
+        else
+            mark_blocks(check, check->allocating, run);
         break;
     case PM_FREE:
         mark_blocks(check, check->freeing, run);
@@ -202,12 +214,12 @@ static void check_records(struct check *check, uint32_t lane)
 
 /* ---- Root ------------------------------------------------------------------------ */
 
-/* Is the block allocated once the live logs are undone? */
+/* Is the block allocated once the live logs are undone, or finished? */
 static bool will_be_allocated(const struct check *check, uint64_t index)
 {
     uint64_t bits = pm_load64(pool_bitmap_word(check->pool, index));
 
-    return test_bit(check->freeing, index) ||
+    return test_bit(check->freeing, index) || test_bit(check->finishing, index) ||
            (bits >> index % 64 & 1 && !test_bit(check->allocating, index));
 }
 
@@ -261,9 +273,11 @@ static int check_init(struct check *check)
     check->live = calloc(geo->lane_count, sizeof(*check->live));
     check->allocating = calloc(words, sizeof(uint64_t));
     check->freeing = calloc(words, sizeof(uint64_t));
+    check->finishing = calloc(words, sizeof(uint64_t));
     check->scratch = malloc(PM_BATCH_SIZE_MAX);
     check->root = *pool_root_block(check->pool);
-    if (!check->live || !check->allocating || !check->freeing || !check->scratch)
+    if (!check->live || !check->allocating || !check->freeing || !check->finishing ||
+        !check->scratch)
         return error_set(ENOMEM, "no memory to check %llu blocks",
                          (ull)geo->block_count);
     return 0;
@@ -274,6 +288,7 @@ static void check_finish(struct check *check)
     free(check->live);
     free(check->allocating);
     free(check->freeing);
+    free(check->finishing);
     free(check->scratch);
 }
 

@@ -74,8 +74,9 @@ struct lane {
     struct owned bytes;
 
     _Alignas(128) struct lane *next_live;
-    struct listed *listed; /* NULL: not yet */
-    uint8_t listed_tag;    /* 0: nothing is listed, but anything may be owned */
+    struct interval blocks; /* that the live generation allocated; seldom any */
+    struct listed *listed;  /* NULL: not yet */
+    uint8_t listed_tag;     /* 0: nothing is listed, but anything may be owned */
     bool is_linked;
     uint32_t index;
 } __attribute__((aligned(128)));

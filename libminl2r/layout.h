@@ -90,8 +90,8 @@ enum pm_record_type {
     PM_SWAP =
         4, /* the slot at `target` named old_block; new_block was free; length 8 */
     PM_LINK = 5, /* the next batch lies at `target`, a segment of `length` blocks */
-    /* Slot commits, whose logs hold nothing else; all PM_CHANGEs come first, and in
-     * batch 0. */
+    /* Slot commits, whose logs begin with one of these and hold no other type than them
+     * and PM_ALLOC; all PM_CHANGEs come first, and in batch 0. */
     PM_CHANGE = 6, /* as PM_UNDO; the new bytes are known by the hash of them all */
     PM_SLOT = 7,   /* as PM_SWAP */
 };

@@ -133,6 +133,15 @@ void live_settle_word(struct minl2r_pool *pool, const struct lane *own,
             settle(pool, lane, phase, settling);
 }
 
+void live_settle_blocks(struct minl2r_pool *pool, const struct lane *own,
+                        struct interval range, struct pm_phase *phase,
+                        struct settling *settling)
+{
+    for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
+        if (lane != own && overlaps(&lane->blocks, range))
+            settle(pool, lane, phase, settling);
+}
+
 /* Unless its holder has gone on: then its line stays with it. */
 static void forget(struct lane *lane, uint64_t generation)
 {
@@ -250,10 +259,12 @@ bool live_lists(const struct minl2r_pool *pool, struct lane *lane, uint64_t gene
     return tag != 0;
 }
 
-void live_own(struct lane *lane, struct interval slots, const struct owned *bytes)
+void live_own(struct lane *lane, struct interval slots, const struct owned *bytes,
+              struct interval blocks)
 {
     store_interval(&lane->slots, slots);
     store_owned(&lane->bytes, bytes);
+    store_interval(&lane->blocks, blocks);
 }
 
 void live_link(struct minl2r_pool *pool, struct lane *lane)

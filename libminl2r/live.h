@@ -8,7 +8,8 @@
  * settled word of that lane and flushes it, before a fence that precedes the change:
  *
  *   who logs            settles every live lane: it rides on F1;
- *   a slot commit       settles the lanes whose bytes it changes: it rides on F1;
+ *   a slot commit       settles the lanes whose bytes it changes, and those that
+ *                       allocated what it frees: it rides on F1;
  *   a word              settles the lanes whose bytes or slots it changes;
  *   fresh bytes         settle the lanes whose bytes they change, with a fence of their
  *                       own, since they are stored before F1;
@@ -21,15 +22,16 @@
  *
  * Slots that a slot commit swaps settle nobody: recovery sees by their value that they
  * went on, since a block that was freed is in quarantine as long as a generation is
- * live that can name it.
+ * live that can name it. What was allocated besides has no slot that would tell that it
+ * was freed since.
  *
- * What a lane owns are up to eight ranges of bytes, and one of slots: exactly that, or
- * more. In which pieces of the pool that lies it lists besides (lane.h), before it is
- * live, so that others seldom have to look: who changes bytes comes after the commit
- * that owns them, by the program's own locks, and so finds its entries. They are
- * forgotten by whole rounds, between F1 and live_enter(), when the lane is not live. As
- * long as no other lane is linked there is no list: who links one looks at all ranges
- * until this lane's next commit.
+ * What a lane owns are up to eight ranges of bytes, one of slots, and one of blocks that
+ * it allocated: exactly that, or more. In which pieces of the pool bytes and slots lie it
+ * lists besides (lane.h), before it is live, so that others seldom have to look: who
+ * changes bytes comes after the commit that owns them, by the program's own locks, and
+ * so finds its entries. They are forgotten by whole rounds, between F1 and live_enter(),
+ * when the lane is not live. As long as no other lane is linked there is no list: who
+ * links one looks at all ranges until this lane's next commit.
  *
  * Settling raises a word that other threads may be raising, too, to a generation that
  * committed; the lane itself may have gone on. A lane counts as settled only after the
@@ -70,7 +72,8 @@ static inline bool live_others_possible(const struct minl2r_pool *pool,
 
 /*
  * Settle every live lane but `own`, which may be NULL; or those that own bytes of
- * `range`, or bytes or slots. A fence must follow, and then live_forget().
+ * `range`, or bytes or slots; or that allocated blocks of it. A fence must follow, and
+ * then live_forget().
  */
 void live_settle_all(struct minl2r_pool *pool, const struct lane *own,
                      struct pm_phase *phase, struct settling *settling);
@@ -80,6 +83,9 @@ void live_settle_bytes(struct minl2r_pool *pool, const struct lane *own,
 void live_settle_word(struct minl2r_pool *pool, const struct lane *own,
                       struct interval range, struct pm_phase *phase,
                       struct settling *settling);
+void live_settle_blocks(struct minl2r_pool *pool, const struct lane *own,
+                        struct interval range, struct pm_phase *phase,
+                        struct settling *settling);
 
 /* The same of the word at `offset`, with a fence where one is needed. -EIO. */
 int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
@@ -104,9 +110,10 @@ int live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
 
 /*
  * What the generation of `lane` owns once it is live. Between F1, from which on the one
- * before is not live, and live_enter(). If live_lists(), all of it is listed, too.
+ * before is not live, and live_enter(). If live_lists(), slots and bytes are listed, too.
  */
-void live_own(struct lane *lane, struct interval slots, const struct owned *bytes);
+void live_own(struct lane *lane, struct interval slots, const struct owned *bytes,
+              struct interval blocks);
 bool live_lists(const struct minl2r_pool *pool, struct lane *lane, uint64_t generation);
 void live_list(struct lane *lane, enum listed_kind kind, struct interval range);
 

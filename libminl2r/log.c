@@ -340,8 +340,9 @@ static bool record_fits_log(const struct pm_record *record, bool of_slot_commit,
 {
     if (!of_slot_commit)
         return record->type != PM_CHANGE && record->type != PM_SLOT;
-    return record->type == PM_SLOT ||
-           (record->type == PM_CHANGE && batch_index == 0 && type_before != PM_SLOT);
+    if (record->type == PM_CHANGE)
+        return batch_index == 0 && (type_before == 0 || type_before == PM_CHANGE);
+    return record->type == PM_SLOT || record->type == PM_ALLOC;
 }
 
 static int bad_record(const struct pm_batch *batch, uint32_t lane, uint64_t offset,

@@ -29,12 +29,31 @@ static struct interval extent_range(const struct block_write *write,
     return (struct interval){write->block + e->start, write->block + extent_end(e)};
 }
 
-static bool plan_swap(struct slot_plan *plan, const struct swap *swap)
+static struct interval block_range(const struct minl2r_pool *pool, struct block_run run)
 {
+    return (struct interval){run.offset,
+                             run.offset + (run.count << pool->geo.block_shift)};
+}
+
+static void plan_alloc(const struct minl2r_pool *pool, struct slot_plan *plan,
+                       struct block_run run)
+{
+    plan->allocs_size += sizeof(struct pm_record);
+    plan->blocks = interval_join(plan->blocks, block_range(pool, run));
+}
+
+/* A slot in memory of its own is fresh bytes: it tells nothing, and frees nothing here. */
+static bool plan_swap(const struct minl2r_pool *pool, struct slot_plan *plan,
+                      const struct swap *swap)
+{
+    if (swap->slot_is_own) {
+        plan_alloc(pool, plan, (struct block_run){swap->fresh, 1});
+        return !swap->block;
+    }
     plan->swaps_size += sizeof(struct pm_record) + sizeof(struct pm_swap);
     plan->freed_count += swap->block != 0;
     plan->slots = interval_join(plan->slots, slot_range(swap));
-    return !swap->slot_is_own && plan->freed_count <= FREED_MAX;
+    return plan->freed_count <= FREED_MAX;
 }
 
 static bool plan_bytes(struct slot_plan *plan, const struct block_write *write)
@@ -58,30 +77,68 @@ static bool plan_bytes(struct slot_plan *plan, const struct block_write *write)
     return plan->changes_size <= CHANGES_SIZE_MAX;
 }
 
+/* Do bytes change in place at all? */
+static bool changes_bytes(const struct minl2r_tx *tx)
+{
+    for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
+        for (uint32_t i = 0; i < w->extent_count; i++) {
+            const struct extent *e = &w->extents[i];
+
+            if (!commit_has_bytes(pool_at(tx->pool, w->block + e->start), e->bytes,
+                                  e->size))
+                return true;
+        }
+    return false;
+}
+
+static bool plan_allocs(const struct minl2r_tx *tx, struct slot_plan *plan)
+{
+    const struct run_list *allocs = &tx->writes.allocs;
+
+    for (uint32_t i = 0; i < allocs->count; i++)
+        if (allocs->runs[i].count > 0)
+            plan_alloc(tx->pool, plan, allocs->runs[i]);
+    /* What is allocated does not tell whether it is committed. */
+    return plan->allocs_size == 0 || plan->swaps_size > 0 || changes_bytes(tx);
+}
+
 bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan)
 {
     const struct writeset *ws = &tx->writes;
 
-    plan->changes_size = plan->swaps_size = 0;
+    plan->changes_size = plan->swaps_size = plan->allocs_size = 0;
     plan->freed_count = plan->bytes.count = 0;
-    plan->slots = (struct interval){0};
-    if (tx->cursor.index > 0 || ws->allocs.count > 0 || ws->frees.count > 0 ||
-        ws->segments.count > 0)
+    plan->slots = plan->blocks = (struct interval){0};
+    if (tx->cursor.index > 0 || ws->frees.count > 0 || ws->segments.count > 0)
         return false;
     if (ws->in_place && !tx->pool->prove)
         return false;
     for (uint32_t i = 0; i < ws->swaps.count; i++)
-        if (!plan_swap(plan, &ws->swaps.list[i]))
+        if (!plan_swap(tx->pool, plan, &ws->swaps.list[i]))
             return false;
+    if (!plan_allocs(tx, plan))
+        return false;
     commit_prefetch_in_place(tx);
     for (const struct block_write *w = ws->in_place; w; w = w->next_change)
         if (!plan_bytes(plan, w))
             return false;
-    return log_space_needed(plan->changes_size + plan->swaps_size) <=
+    return log_space_needed(plan->changes_size + plan->swaps_size +
+                            plan->allocs_size) <=
            log_part_space(tx->pool->geo.log_size);
 }
 
 /* ---- Commit ---------------------------------------------------------------------- */
+
+static void settle_owners_of_swap(struct minl2r_tx *tx, const struct swap *swap)
+{
+    struct block_run freed = {swap->block, 1};
+
+    live_settle_bytes(tx->pool, tx->lane, slot_range(swap), &tx->phase,
+                      &tx->writes.settling);
+    if (swap->block)
+        live_settle_blocks(tx->pool, tx->lane, block_range(tx->pool, freed), &tx->phase,
+                           &tx->writes.settling);
+}
 
 static void settle_owners(struct minl2r_tx *tx)
 {
@@ -90,8 +147,7 @@ static void settle_owners(struct minl2r_tx *tx)
     if (!live_others_possible(tx->pool, tx->lane))
         return;
     for (uint32_t i = 0; i < tx->writes.swaps.count; i++)
-        live_settle_bytes(tx->pool, tx->lane, slot_range(&tx->writes.swaps.list[i]),
-                          &tx->phase, settling);
+        settle_owners_of_swap(tx, &tx->writes.swaps.list[i]);
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         for (uint32_t i = 0; i < w->extent_count; i++)
             live_settle_word(tx->pool, tx->lane, extent_range(w, &w->extents[i]),
@@ -162,24 +218,43 @@ static void log_all_bytes(struct minl2r_tx *tx, struct log_writer *writer)
                     new.size > 0 ? log_hash_changes(new.bytes, new.size) : 0);
 }
 
-static int log_changes(struct minl2r_tx *tx)
+/* Those that tell whether they committed come first. */
+static void log_slots(struct log_writer *writer, const struct swaps *swaps)
 {
-    const struct swaps *swaps = &tx->writes.swaps;
+    for (uint32_t i = 0; i < swaps->count; i++) {
+        const struct swap *s = &swaps->list[i];
+
+        if (!s->slot_is_own)
+            log_append_slot(writer, s->slot, (struct pm_swap){s->block, s->fresh});
+    }
+}
+
+static void log_allocs(struct log_writer *writer, const struct writeset *ws)
+{
+    for (uint32_t i = 0; i < ws->swaps.count; i++)
+        if (ws->swaps.list[i].slot_is_own)
+            log_append_blocks(writer, PM_ALLOC,
+                              (struct block_run){ws->swaps.list[i].fresh, 1});
+    for (uint32_t i = 0; i < ws->allocs.count; i++)
+        if (ws->allocs.runs[i].count > 0)
+            log_append_blocks(writer, PM_ALLOC, ws->allocs.runs[i]);
+}
+
+static int log_changes(struct minl2r_tx *tx, const struct slot_plan *plan)
+{
     struct log_writer writer = commit_begin_log(tx);
 
     if (tx->writes.in_place)
         log_all_bytes(tx, &writer);
-    for (uint32_t i = 0; i < swaps->count; i++) {
-        const struct swap *s = &swaps->list[i];
-
-        log_append_slot(&writer, s->slot, (struct pm_swap){s->block, s->fresh});
-    }
+    log_slots(&writer, &tx->writes.swaps);
+    if (plan->allocs_size > 0)
+        log_allocs(&writer, &tx->writes);
     log_end(&writer);
     return commit_log_result(tx, &writer);
 }
 
 /* Up to F1. */
-static int log_and_store_fresh(struct minl2r_tx *tx)
+static int log_and_store_fresh(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
     uint32_t own = 0;
     uint64_t mark = 0;
@@ -194,7 +269,7 @@ static int log_and_store_fresh(struct minl2r_tx *tx)
         live_settle_all(tx->pool, tx->lane, &tx->phase, &tx->writes.settling);
     else
         settle_owners(tx);
-    int result = log_changes(tx);
+    int result = log_changes(tx, plan);
 
     if (result < 0)
         return result;
@@ -228,11 +303,12 @@ static void own(struct minl2r_tx *tx, const struct slot_plan *plan)
     struct lane *lane = tx->lane;
 
     lane->generation = tx->cursor.generation;
-    live_own(lane, plan->slots, &plan->bytes);
+    live_own(lane, plan->slots, &plan->bytes, plan->blocks);
     if (!live_lists(tx->pool, lane, lane->generation))
         return;
     for (uint32_t i = 0; i < tx->writes.swaps.count; i++)
-        live_list(lane, LISTED_SLOTS, slot_range(&tx->writes.swaps.list[i]));
+        if (!tx->writes.swaps.list[i].slot_is_own)
+            live_list(lane, LISTED_SLOTS, slot_range(&tx->writes.swaps.list[i]));
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         for (uint32_t i = 0; i < w->extent_count; i++)
             live_list(lane, LISTED_BYTES, extent_range(w, &w->extents[i]));
@@ -252,7 +328,7 @@ static int store_in_place(struct minl2r_tx *tx, const struct slot_plan *plan)
 
 int slot_commit(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
-    int result = log_and_store_fresh(tx);
+    int result = log_and_store_fresh(tx, plan);
 
     if (result == 0)
         result = store_in_place(tx, plan);
@@ -288,12 +364,11 @@ static void look_at_record(void *arg, const struct pm_record *record,
     struct slot_recovery *r = arg;
     const struct pm_swap *swap = payload;
 
-    if (record->type == PM_SLOT) {
+    if (record->type == PM_SLOT)
         r->first_slot_is_old = slot_value(r, record->target) == swap->old_block;
-        return;
-    }
-    r->changes[--r->changes_at] =
-        (struct pm_range){pool_at(r->pool, record->target), record->length};
+    else if (record->type == PM_CHANGE)
+        r->changes[--r->changes_at] =
+            (struct pm_range){pool_at(r->pool, record->target), record->length};
 }
 
 static bool has_committed(struct slot_recovery *r, uint32_t lane, uint8_t *scratch)
@@ -309,21 +384,22 @@ static bool has_committed(struct slot_recovery *r, uint32_t lane, uint8_t *scrat
            log_hash_in_place(r->changes + r->changes_at, CHANGES_MAX - r->changes_at);
 }
 
+static void put_bits(const struct slot_recovery *r, struct block_run run,
+                     bool allocated)
+{
+    (allocated ? alloc_publish : alloc_unpublish)(r->pool, r->phase, run);
+    alloc_flush(r->pool, r->phase, run);
+}
+
 static void put_slot(const struct slot_recovery *r, uint64_t slot, uint64_t block,
                      uint64_t unused)
 {
-    struct block_run used = {block, 1}, free = {unused, 1};
-
     pm_store_piece(r->phase, pool_at(r->pool, slot), &block, sizeof(block));
     pm_flush(r->phase, pool_at(r->pool, slot), sizeof(block));
-    if (block) {
-        alloc_publish(r->pool, r->phase, used);
-        alloc_flush(r->pool, r->phase, used);
-    }
-    if (unused) {
-        alloc_unpublish(r->pool, r->phase, free);
-        alloc_flush(r->pool, r->phase, free);
-    }
+    if (block)
+        put_bits(r, (struct block_run){block, 1}, true);
+    if (unused)
+        put_bits(r, (struct block_run){unused, 1}, false);
 }
 
 static void finish_slot(const struct slot_recovery *r, uint64_t slot,
@@ -350,6 +426,11 @@ static void put_bytes(const struct slot_recovery *r, const struct pm_record *rec
     pm_flush(r->phase, target, record->length);
 }
 
+static struct block_run record_blocks(const struct pm_record *record)
+{
+    return (struct block_run){record->target, record->length};
+}
+
 static void finish_record(void *arg, const struct pm_record *record,
                           const void *payload)
 {
@@ -357,23 +438,34 @@ static void finish_record(void *arg, const struct pm_record *record,
 
     if (record->type == PM_SLOT)
         finish_slot(r, record->target, payload);
+    else if (record->type == PM_ALLOC)
+        put_bits(r, record_blocks(record), true);
     else
         put_bytes(r, record, pool_at(r->pool, record->target));
+}
+
+static void undo_slot(const struct slot_recovery *r, uint64_t slot,
+                      const struct pm_swap *swap)
+{
+    r->done->bytes += sizeof(slot);
+    r->done->blocks += swap->old_block ? 2 : 1;
+    put_slot(r, slot, swap->old_block, swap->new_block);
 }
 
 static void undo_record(void *arg, const struct pm_record *record, const void *payload)
 {
     const struct slot_recovery *r = arg;
-    const struct pm_swap *swap = payload;
 
     r->done->records++;
-    r->done->bytes += record->length;
     if (record->type == PM_SLOT) {
-        r->done->blocks += swap->old_block ? 2 : 1;
-        put_slot(r, record->target, swap->old_block, swap->new_block);
-        return;
+        undo_slot(r, record->target, payload);
+    } else if (record->type == PM_ALLOC) {
+        r->done->blocks += record->length;
+        put_bits(r, record_blocks(record), false);
+    } else {
+        r->done->bytes += record->length;
+        put_bytes(r, record, payload);
     }
-    put_bytes(r, record, payload);
 }
 
 void slot_commit_recover(struct minl2r_pool *pool, uint32_t lane,

@@ -3,7 +3,8 @@
  * slot_commit.h - commit in two fences, where block slots say whether it happened.
  *
  * The log of such a transaction holds, of each slot that it swaps, the old and the new
- * block, and, of bytes that change beside them, the old ones and a hash of all new ones:
+ * block; of bytes that change beside them, the old ones and a hash of all new ones; and
+ * what is allocated besides:
  *
  *   logged     after F1, as in commit.c
  *   stored     slots, bits and bytes; F2: commit returns, and the generation is live
@@ -15,7 +16,8 @@
  *   finish       each slot that names its old or new block gets the new one; the new
  *                one's bit is set, the old one's cleared. A slot that names another
  *                block was swapped again since, and one in a block that is free again
- *                was copied elsewhere: their blocks are no longer this log's.
+ *                was copied elsewhere: their blocks are no longer this log's. The bits
+ *                of all that was allocated besides are set.
  *   undo         bytes, slots and bits are brought back
  *
  * live.h has what this asks of those who come later. Bytes may ride along only where
@@ -29,9 +31,10 @@
 
 /* What a transaction would log and own. */
 struct slot_plan {
-    uint64_t changes_size, swaps_size; /* of their records */
+    uint64_t changes_size, swaps_size, allocs_size; /* of their records */
     uint32_t freed_count;
-    struct interval slots; /* that holds all of them */
+    struct interval slots;  /* that holds all of them */
+    struct interval blocks; /* that holds all that is allocated besides */
     struct owned bytes;
 };
 

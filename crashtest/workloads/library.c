@@ -514,6 +514,8 @@ static const struct exception exceptions[] = {
     /* One word is old or new without a log. */
     {"write_word_and_same", {DOOR_LOSE_STREAM, 0}},
     {"write_word_and_same", {DOOR_LOSE_FENCE, 0}},
+    {"alloc_and_write_same", {DOOR_LOSE_STREAM, 0}}, /* of the bitmap */
+    {"alloc_and_write_same", {DOOR_LOSE_FENCE, 0}},
     /* Nothing refers to a block that was given back. */
     {"abort_writes", {DOOR_LOSE_STREAM, 0}},
     {"abort_writes", {DOOR_LOSE_FENCE, 0}},

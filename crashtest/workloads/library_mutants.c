@@ -58,6 +58,9 @@ enum bug {
     ONE_RANGE_OWNED,
     RANGES_NOT_JOINED,
     SLOTS_LEFT_OUT,
+    BLOCKS_LEFT_OUT,
+    BLOCKS_NOT_JOINED,
+    FREEING_SETTLES_NOBODY,
     BYTES_NOT_LISTED,
     SLOTS_NOT_LISTED,
     NO_QUARANTINE,
@@ -245,6 +248,13 @@ static const struct library_mutant mutants[] = {
      NEIGHBOUR_UNDONE, RECOVERY, {"small-log.alloc_and_store"}, {0}},
     {{"alloc-not-undone", "R6", "allocated bits are not cleared again", OLD_OR_NEW},
      ALLOC_NOT_UNDONE, RECOVERY, {"small-log.alloc_and_store"}, {0}},
+    {{"node-not-undone", "R6",
+      "of a slot commit that is undone, what it allocated besides stays allocated",
+      OLD_OR_NEW},
+     ALLOC_NOT_UNDONE, RECOVERY, {"slots-and-bytes.alloc_and_store"}, {0}},
+    {{"node-not-finished", "R6",
+      "of a slot commit that is finished, what it allocated besides is not", OLD_OR_NEW},
+     FREE_NOT_UNDONE, RECOVERY, {"slots-and-bytes.alloc_and_store"}, {0}},
     {{"no-lane-settled", "R7", "recovery settles no lane", "generations"},
      NO_LANE_SETTLED, RECOVERY, {"small-log.write_ranges"}, {0}},
     {{"undone-for-ever", "R8", "undoing a log does not end", "recovery"},
@@ -299,6 +309,15 @@ static const struct library_mutant mutants[] = {
       "the slots of a slot commit are not owned", OLD_OR_NEW},
      SLOTS_LEFT_OUT, RUN,
      {"own-lanes.hole_part+move_block", "own-lanes.block_whole+move_block"}, {0}},
+    {{"blocks-left-out", "L6",
+      "what a slot commit allocates besides is not owned", OLD_OR_NEW},
+     BLOCKS_LEFT_OUT, RUN, {"own-lanes.add_node+swap_in_node"}, {0}},
+    {{"blocks-not-joined", "L6",
+      "of blocks that a slot commit allocates only the first is owned", OLD_OR_NEW},
+     BLOCKS_NOT_JOINED, RUN, {"own-lanes.add_node+swap_in_node"}, {0}},
+    {{"freeing-settles-nobody", "L6",
+      "a slot commit leaves live who allocated what it frees", OLD_OR_NEW},
+     FREEING_SETTLES_NOBODY, RUN, {"own-lanes.add_node+swap_in_node"}, {0}},
     {{"bytes-not-listed", "L6",
       "a lane owns bytes in a piece of the pool that it has not listed", OLD_OR_NEW},
      BYTES_NOT_LISTED, RUN,
@@ -819,12 +838,26 @@ int __wrap_live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
     return __real_live_settle_word_now(pool, offset, phase);
 }
 
+void __real_live_settle_blocks(struct minl2r_pool *pool, const struct lane *own,
+                               struct interval range, struct pm_phase *phase,
+                               struct settling *settling);
+void __wrap_live_settle_blocks(struct minl2r_pool *pool, const struct lane *own,
+                               struct interval range, struct pm_phase *phase,
+                               struct settling *settling);
+void __wrap_live_settle_blocks(struct minl2r_pool *pool, const struct lane *own,
+                               struct interval range, struct pm_phase *phase,
+                               struct settling *settling)
+{
+    if (!is(FREEING_SETTLES_NOBODY))
+        __real_live_settle_blocks(pool, own, range, phase, settling);
+}
+
 void __real_live_own(struct lane *lane, struct interval slots,
-                     const struct owned *bytes);
+                     const struct owned *bytes, struct interval blocks);
 void __wrap_live_own(struct lane *lane, struct interval slots,
-                     const struct owned *bytes);
+                     const struct owned *bytes, struct interval blocks);
 void __wrap_live_own(struct lane *lane, struct interval slots,
-                     const struct owned *bytes)
+                     const struct owned *bytes, struct interval blocks)
 {
     struct owned some = *bytes;
 
@@ -833,7 +866,11 @@ void __wrap_live_own(struct lane *lane, struct interval slots,
     if (is(RANGES_NOT_JOINED) && some.count == OWNED_MAX)
         some.ranges[OWNED_MAX - 1].high =
             some.ranges[OWNED_MAX - 1].low + sizeof(uint64_t);
-    __real_live_own(lane, slots, &some);
+    if (is(BLOCKS_LEFT_OUT))
+        blocks.high = blocks.low;
+    if (is(BLOCKS_NOT_JOINED) && blocks.low < blocks.high)
+        blocks.high = blocks.low + LIBRARY_BLOCK_SIZE;
+    __real_live_own(lane, slots, &some, blocks);
     if (is(SLOTS_LEFT_OUT))
         lane->slots = (struct interval){0};
 }

@@ -396,6 +396,65 @@ static int hole_in_own_block(struct minl2r_pool *pool, struct minl2r_tx *tx,
     return minl2r_tx_write(tx, find_hole(side), &own, sizeof(own));
 }
 
+/* A block of slots that the slot names which is that of the side's tree. */
+static const uint64_t *tree(const struct side *side)
+{
+    return &side->many[LIBRARY_TREE];
+}
+
+/* On top of the nodes that there are, with two blocks more. */
+static int add_node(struct minl2r_pool *pool, struct minl2r_tx *tx,
+                    const struct side *side)
+{
+    uint64_t own;
+
+    TRY(alloc_slots(pool, tx, &own));
+    const uint64_t *slots = pool_at(pool, own);
+
+    TRY(minl2r_tx_write(tx, &slots[3], tree(side), sizeof(own)));
+    TRY(write_new_block(tx, &slots[0], 0, 100));
+    TRY(write_new_block(tx, &slots[9], 0, LIBRARY_BLOCK_SIZE));
+    return minl2r_tx_write(tx, tree(side), &own, sizeof(own));
+}
+
+/* And a block elsewhere is swapped. */
+static int add_node_and_swap(struct minl2r_pool *pool, struct minl2r_tx *tx,
+                             const struct side *side)
+{
+    TRY(write_new_block(tx, &side->slots[1], 0, LIBRARY_BLOCK_SIZE));
+    return add_node(pool, tx, side);
+}
+
+static int swap_in_node(struct minl2r_pool *pool, struct minl2r_tx *tx,
+                        const struct side *side)
+{
+    const uint64_t *slots = pool_at(pool, *tree(side));
+
+    if (!*tree(side))
+        return add_node(pool, tx, side);
+    return write_new_block(tx, &slots[9], 0, LIBRARY_BLOCK_SIZE);
+}
+
+static int copy_node(struct minl2r_pool *pool, struct minl2r_tx *tx,
+                     const struct side *side)
+{
+    uint8_t bytes[LIBRARY_BLOCK_SIZE];
+
+    if (!*tree(side))
+        return add_node(pool, tx, side);
+    memcpy(bytes, pool_at(pool, *tree(side)), sizeof(bytes));
+    return minl2r_tx_write_block(tx, tree(side), 0, bytes, sizeof(bytes));
+}
+
+/* Nothing tells whether what is allocated beside it is committed. */
+static int alloc_and_write_same(struct minl2r_pool *pool, struct minl2r_tx *tx,
+                                const struct side *side)
+{
+    (void)pool;
+    TRY(minl2r_tx_alloc(tx, 1, NULL, NULL));
+    return minl2r_tx_write(tx, side->words, side->words, 16);
+}
+
 static int own_block_in_own_slot(struct minl2r_pool *pool, struct minl2r_tx *tx,
                                  const struct side *side)
 {
@@ -765,6 +824,11 @@ const struct operation library_operations[] = {
     {"hole_whole_then_part", 0,
      CHANGES({BLOCK, 0, WHOLE, HOLE}, {BLOCK, 100, 20, HOLE})},
     {"hole_in_own_block", ONLY_COMMITS, hole_in_own_block, NULL},
+    {"add_node", 0, add_node, NULL},
+    {"add_node_and_swap", ONLY_COMMITS, add_node_and_swap, NULL},
+    {"swap_in_node", 0, swap_in_node, NULL},
+    {"copy_node", 0, copy_node, NULL},
+    {"alloc_and_write_same", 0, alloc_and_write_same, NULL},
     {"own_block_in_own_slot", 0, own_block_in_own_slot, NULL},
     {"old_block_in_own_slot", 0, old_block_in_own_slot, NULL},
     {"slot_in_changed_block", 0, slot_in_changed_block, NULL},

@@ -45,7 +45,8 @@ slot_operations=()
 for operation in block_whole hole_part block_and_words holes_and_words words \
     many_words word_of_many write_ranges fresh_and_ranges word_of_words \
     store_word_of_words fresh_word_of_words swap_many block_beside_open move_block \
-    slot_in_block copy_holder free_holder free_block_of_slot snapshot_and_abort \
+    slot_in_block copy_holder free_holder add_node add_node_and_swap swap_in_node \
+    copy_node alloc_and_write_same free_block_of_slot snapshot_and_abort \
     snapshots_same write_more_than_log; do
     slot_operations+=(--operation "$operation")
 done
@@ -110,8 +111,12 @@ slots)
         # What was live when the process ended is finished.
         explore_power_failures --length 3 --setting own-lanes --operation words \
             --operation word_of_words --operation block_and_words
+        # A node, what is below it, and the node again.
+        explore_power_failures --length 3 --setting own-lanes --operation add_node \
+            --operation swap_in_node --operation copy_node
         explore_power_failures --lanes 2 --setting slots-and-bytes --operation words \
-            --operation block_and_words --operation hole_part --operation free_run
+            --operation block_and_words --operation hole_part --operation free_run \
+            --operation add_node_and_swap
     fi
     # Of three threads, each at every pause of the two others.
     explore_power_failures --lanes 3 --setting slots-and-bytes --operation words \

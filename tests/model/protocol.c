@@ -100,6 +100,9 @@ static struct owned owned_by(const struct op *op)
     for (int i = 0; i < (mutant == SLOTS_ARE_NOT_JOINED ? 1 : 2); i++)
         if (op->slots[i].used)
             owned.slots = join(owned.slots, range_of(op->slots[i].cell));
+    for (int i = 0; i < (mutant == BLOCKS_ARE_NOT_JOINED ? 1 : 2); i++)
+        if (op->allocs[i])
+            owned.blocks = join(owned.blocks, range_of(op->allocs[i]));
     return owned;
 }
 
@@ -114,7 +117,17 @@ static bool changes(const struct op *op, struct range bytes, struct range slots)
     return overlap(own.slots, bytes);
 }
 
-/* The look at range `index` of what a lane owns; at the first, at its slots, too. */
+/* Does a slot op free a block that lies in `blocks`? */
+static bool frees_any(const struct op *op, struct range blocks)
+{
+    for (int i = 0; i < 2; i++)
+        if (op->slots[i].used && op->slots[i].old &&
+            overlap(range_of((uint8_t)op->slots[i].old), blocks))
+            return true;
+    return false;
+}
+
+/* The look at range `index` of what a lane owns; at the first, at all else, too. */
 static bool wants_settled(const struct op *op, const struct owned *owned,
                           enum policy policy, unsigned index)
 {
@@ -124,6 +137,9 @@ static bool wants_settled(const struct op *op, const struct owned *owned,
         return true;
     if (policy == SETTLE_FRESH)
         return overlap(range_of(op->fresh.cell), owned->ranges[index]);
+    if (policy == SETTLE_CHANGED && index == 0 && mutant != FREEING_SETTLES_NOBODY &&
+        frees_any(op, owned->blocks))
+        return true;
     return changes(op, owned->ranges[index], index == 0 ? owned->slots : none);
 }
 
@@ -230,8 +246,15 @@ static void change_cells(const struct compiler *c)
 
 static void own_ranges(const struct compiler *c)
 {
-    for (unsigned i = 0; i <= OWNED_MAX; i++)
+    for (unsigned i = 0; i <= OWNED_MAX + 1; i++)
         emit(c, OWN, i, 0);
+}
+
+static void store_allocs(const struct compiler *c)
+{
+    for (int i = 0; i < 2; i++)
+        if (c->op->allocs[i])
+            emit(c, STORE_AND_FLUSH, BIT + c->op->allocs[i], 1);
 }
 
 static void compile_slot(const struct compiler *c)
@@ -257,6 +280,7 @@ static void compile_slot(const struct compiler *c)
             emit(c, STORE_AND_FLUSH, BIT + slot->old, 0);
         emit(c, STORE_AND_FLUSH, CELL + slot->cell, slot->new);
     }
+    store_allocs(c);
     change_cells(c);
     if (mutant != RANGES_CHANGE_BEFORE_THE_LOG)
         own_ranges(c);
@@ -281,12 +305,10 @@ static void compile_logged(const struct compiler *c)
     if (c->op->cells[1].used)
         emit(c, LOG, NEXT, 0);
     log_and_fence(c);
-    for (int i = 0; i < 2; i++) {
-        if (c->op->allocs[i])
-            emit(c, STORE_AND_FLUSH, BIT + c->op->allocs[i], 1);
+    store_allocs(c);
+    for (int i = 0; i < 2; i++)
         if (c->op->frees[i])
             emit(c, STORE_AND_FLUSH, BIT + c->op->frees[i], 0);
-    }
     if (mutant == SETTLED_WITH_THE_CHANGE)
         emit(c, SETTLE, 0, 0);
     change_cells(c);
@@ -403,7 +425,9 @@ static void own(const struct op *op, struct twin *twin, unsigned index)
 {
     struct owned owned = owned_by(op);
 
-    if (index == OWNED_MAX)
+    if (index == OWNED_MAX + 1)
+        twin->owned[op->lane].blocks = owned.blocks;
+    else if (index == OWNED_MAX)
         twin->owned[op->lane].slots = owned.slots;
     else
         twin->owned[op->lane].ranges[index] = owned.ranges[index];
@@ -667,6 +691,10 @@ static void recover_slot_op(const struct recoverer *r, const struct op *op)
             put(r, CELL + cell->cell,
                 is_left ? r->words[CELL + cell->cell] : cell->old);
     }
+    for (int i = 0; i < 2; i++)
+        if (op->allocs[i] &&
+            mutant != (committed ? ALLOC_IS_NOT_FINISHED : ALLOC_IS_NOT_UNDONE))
+            put(r, BIT + op->allocs[i], committed);
     for (int i = 0; i < 2; i++) {
         if (!op->slots[i].used)
             continue;

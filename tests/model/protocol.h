@@ -8,11 +8,12 @@
  *
  *   logged    old values to the log; F1; store in place; F2; settle; F3.
  *             A live batch of it is undone.
- *   slot      old values, old and new blocks, and a hash to the log; F1; store in place; F2. It stays live
- *             until somebody settles it or the lane's next batch takes its place. A
- *             live one says itself whether it committed: if it has plain cells, their
- *             hash is that of their new values, which the batch has; else its first slot
- *             does not hold the old block. It is then finished, or undone.
+ *   slot      old values, old and new blocks, what is allocated besides, and a hash to the log; F1; store
+ *             in place; F2. It stays live until somebody settles it or the lane's next
+ *             batch takes its place. A live one says itself whether it committed: if it
+ *             has plain cells, their hash is that of their new values, which the batch
+ *             has; else its first slot does not hold the old block. It is then finished,
+ *             or undone.
  *   word      one cell, no log
  *   snapshot  two cells, each logged before it is stored; then commit, or abort
  *
@@ -23,8 +24,11 @@
  *               transaction, or a word, settles the lanes whose plain cells it changes,
  *               and those whose slots it changes as plain cells; fresh bytes do not wait
  *               for F1, so they and lone words need a fence of their own.
+ *   freeing     A slot transaction settles the lanes that allocated, besides slots, a
+ *               block that it frees: there is no slot that would tell.
  *   ranges      What a lane owns are ranges of cells, of which the last is joined of
- *               all that are too many, and one of slots. They take the place of those of
+ *               all that are too many, one of slots, and one of blocks that it allocated
+ *               besides. They take the place of those of
  *               the lane's last batch after F2: that one is live until F1.
  *   max         `settled` is raised by an atomic maximum and flushed by everyone who
  *               counts on it; a lane counts as settled only after the settler's fence.
@@ -86,9 +90,10 @@ struct op {
     struct change slots[2]; /* old and new block; the new one is the op's own */
     /* Plain cells, and slots that are not swapped; three of slot ops, else two. */
     struct change cells[CHANGED_MAX];
-    struct change fresh;         /* stored before F1, and never logged */
-    uint8_t fills[2];            /* blocks that get new content */
-    uint8_t allocs[2], frees[2]; /* of logged ops */
+    struct change fresh; /* stored before F1, and never logged */
+    uint8_t fills[2];    /* blocks that get new content */
+    uint8_t allocs[2];   /* besides those of slots; a slot op has slots or cells, too */
+    uint8_t frees[2];    /* of logged ops */
 };
 
 struct scenario {
@@ -142,6 +147,9 @@ enum mutant {
     SLOTS_ARE_NOT_JOINED,
     RANGES_CHANGE_BEFORE_THE_LOG,
     SLOT_SETTLES_ONE_LANE,
+    FREEING_SETTLES_NOBODY,
+    BLOCKS_ARE_NOT_JOINED,
+    ALLOC_IS_NOT_FINISHED,
     RECOVERY_FLUSHES_CHANGES_ONLY,
     RECOVERY_SETTLES_LIVE_LANES_ONLY,
     RECOVERY_SETTLES_WITH_THE_UNDOING,
@@ -168,7 +176,7 @@ struct program {
     uint8_t count;
 };
 
-/* Cells [low, high); none if they are equal. */
+/* Cells, or blocks, [low, high); none if they are equal. */
 struct range {
     uint8_t low, high;
 };
@@ -177,6 +185,7 @@ struct range {
 struct owned {
     struct range ranges[OWNED_MAX];
     struct range slots;
+    struct range blocks;
 };
 
 /* DRAM and threads. */

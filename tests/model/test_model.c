@@ -192,6 +192,35 @@ static const struct scenario scenarios[] = {
                       .slots = {CHANGE(S2, R, T)},
                       .fills = {T}}},
              .op_count = 2),
+    SCENARIO(.name = "a block that was allocated beside a slot is swapped",
+             .ops = {{.kind = OP_SLOT,
+                      .cells = {CHANGE(S2, 0, Y)},
+                      .fresh = CHANGE(MOVED, 0, R),
+                      .fills = {Y, R},
+                      .allocs = {Y, R}},
+                     {.kind = OP_SLOT,
+                      .lane = 1,
+                      .after = 1,
+                      .slots = {CHANGE(MOVED, R, Q)},
+                      .fills = {Q}}},
+             .op_count = 2, .later = {{.kind = OP_WORD, .cells = {CHANGE(A, 0, 9)}}}),
+    SCENARIO(.name = "a block that was allocated beside a slot is freed by a log",
+             .ops = {{.kind = OP_SLOT,
+                      .slots = {CHANGE(S1, P, Q)},
+                      .cells = {CHANGE(S2, 0, R)},
+                      .fills = {Q, R},
+                      .allocs = {R}},
+                     {.kind = OP_LOGGED,
+                      .lane = 1,
+                      .after = 1,
+                      .cells = {CHANGE(S2, R, 0)},
+                      .frees = {R}},
+                     {.kind = OP_SLOT,
+                      .lane = 2,
+                      .after = 2,
+                      .slots = {CHANGE(S2, 0, R)},
+                      .fills = {R}}},
+             .op_count = 3),
     SCENARIO(.name = "a block is used again",
              .ops = {{.kind = OP_SLOT, .slots = {CHANGE(S1, P, Q)}, .fills = {Q}},
                      {.kind = OP_SLOT,
@@ -300,6 +329,9 @@ static const char *const mutant_names[MUTANTS] = {
     [SLOTS_ARE_NOT_JOINED] = "only the first slot is owned",
     [RANGES_CHANGE_BEFORE_THE_LOG] = "a lane's ranges change before its log",
     [SLOT_SETTLES_ONE_LANE] = "a slot transaction settles one lane only",
+    [FREEING_SETTLES_NOBODY] = "who frees does not settle who allocated",
+    [BLOCKS_ARE_NOT_JOINED] = "only the first allocated block is owned",
+    [ALLOC_IS_NOT_FINISHED] = "a committed allocation is not finished",
     [RECOVERY_FLUSHES_CHANGES_ONLY] = "recovery flushes only what it changes",
     [RECOVERY_SETTLES_LIVE_LANES_ONLY] = "recovery settles live lanes only",
     [RECOVERY_SETTLES_WITH_THE_UNDOING] = "recovery settles by the fence of undoing",
@@ -355,6 +387,8 @@ enum kind {
     CELLS_WITH_TIME,
     MANY_CELLS,
     SWAP_WITH_FRESH,
+    ALLOC,
+    SWAP_AND_ALLOC,
     WORD,
     LOGGED,
     LOGGED_FREE,
@@ -402,6 +436,13 @@ static struct change swap(struct sequence *s, struct op *op, int i, uint8_t cell
     return change;
 }
 
+/* What S2 is to name is allocated besides; the slot changes as a plain cell. */
+static void alloc(struct sequence *s, struct op *op)
+{
+    op->cells[op->cells[0].used] = swap(s, op, 1, S2);
+    op->allocs[0] = op->fills[1];
+}
+
 static void free_slot(struct sequence *s, struct op *op)
 {
     op->cells[0] = change_of(s, S2, 0);
@@ -412,10 +453,13 @@ static void free_slot(struct sequence *s, struct op *op)
 static struct op op_of_kind(struct sequence *s, enum kind kind)
 {
     struct op op = {.kind = kind < WORD ? OP_SLOT : OP_LOGGED};
+    bool allocs = kind == ALLOC || kind == SWAP_AND_ALLOC;
 
-    if (kind == SWAP || kind == SWAP_AND_FILL || kind == SWAP_WITH_FRESH)
+    if (kind == SWAP || kind == SWAP_AND_FILL || kind == SWAP_WITH_FRESH ||
+        kind == SWAP_AND_ALLOC)
         op.slots[0] = swap(s, &op, 0, S1);
-    if (kind == FILL || kind == SWAP_AND_FILL || kind == FILL_WITH_CELL)
+    if (kind == FILL || kind == SWAP_AND_FILL || kind == FILL_WITH_CELL ||
+        (allocs && s->cells[S2] != 0))
         op.slots[1] = swap(s, &op, 1, S2);
     if (!op.slots[0].used) {
         op.slots[0] = op.slots[1];
@@ -431,6 +475,8 @@ static struct op op_of_kind(struct sequence *s, enum kind kind)
         free_slot(s, &op);
     else if (op.kind != OP_SLOT || !op.slots[0].used || kind == FILL_WITH_CELL)
         op.cells[0] = next_value(s, A);
+    if (allocs && !op.slots[1].used && s->cells[S2] == 0)
+        alloc(s, &op);
     if (kind == MANY_CELLS)
         op.cells[2] = next_value(s, LAST);
     if (kind == CELLS_WITH_TIME)

@@ -384,6 +384,35 @@ static void freed_block_reused_before_it_is_settled_breaks_i5(void **state)
     expect_twice(bed);
 }
 
+/* A live one that has committed: its block may be another's by now. */
+static void what_a_slot_commit_allocates_may_have_been_freed(void **state)
+{
+    struct bed *bed = *state;
+    struct log_writer *writer = begin_log(bed, 0);
+
+    set_allocated(bed, 3, true);
+    set_allocated(bed, 4, true);
+    log_append_slot(writer, block(bed, 3), (struct pm_swap){0, block(bed, 6)});
+    log_append_blocks(writer, PM_ALLOC, run(bed, 4, 1));
+    log_end(writer);
+    log_blocks(bed, 1, PM_FREE, run(bed, 4, 1));
+    expect_clean(bed);
+}
+
+/* The bit of the root object has not arrived, but recovery would set it. */
+static void root_that_a_slot_commit_allocates_is_good(void **state)
+{
+    struct bed *bed = *state;
+    struct log_writer *writer = begin_log(bed, 0);
+
+    set_allocated(bed, 3, true);
+    set_root(bed, block(bed, 4), 100);
+    log_append_slot(writer, block(bed, 3), (struct pm_swap){0, block(bed, 6)});
+    log_append_blocks(writer, PM_ALLOC, run(bed, 4, 1));
+    log_end(writer);
+    expect_clean(bed);
+}
+
 static void swap_to_a_block_that_another_log_allocates_breaks_i5(void **state)
 {
     struct bed *bed = *state;
@@ -680,6 +709,8 @@ int main(void)
         test(block_allocated_in_two_logs_breaks_i5),
         test(block_freed_in_two_logs_breaks_i5),
         test(freed_block_reused_before_it_is_settled_breaks_i5),
+        test(what_a_slot_commit_allocates_may_have_been_freed),
+        test(root_that_a_slot_commit_allocates_is_good),
         test(swap_to_a_block_that_another_log_allocates_breaks_i5),
         test(slot_that_names_neither_block_of_its_swap_is_named),
         test(root_outside_the_data_area_is_named),

@@ -541,6 +541,40 @@ static void change_behind_a_slot_is_refused(void **state)
     end_and_refuse(bed, "log of lane 1: batch 0 at offset");
 }
 
+static void change_behind_what_is_allocated_is_refused(void **state)
+{
+    struct bed *bed = *state;
+
+    craft_record(&bed->craft, PM_CHANGE, 8, bed->data);
+    craft_bytes(&bed->craft, "garbage", 8);
+    craft_record(&bed->craft, PM_ALLOC, 1, bed->last);
+    craft_record(&bed->craft, PM_CHANGE, 8, bed->data + 8);
+    craft_bytes(&bed->craft, "garbage", 8);
+    end_and_refuse(bed, "log of lane 1: batch 0 at offset");
+}
+
+static void slot_commit_that_frees_is_refused(void **state)
+{
+    struct bed *bed = *state;
+    struct pm_swap swap = {0, bed->last};
+
+    craft_record(&bed->craft, PM_SLOT, 8, bed->data);
+    craft_bytes(&bed->craft, &swap, sizeof(swap));
+    craft_record(&bed->craft, PM_FREE, 1, bed->last);
+    end_and_refuse(bed, "log of lane 1: batch 0 at offset");
+}
+
+static void slot_commit_that_allocates_no_block_is_refused(void **state)
+{
+    struct bed *bed = *state;
+    struct pm_swap swap = {0, bed->last};
+
+    craft_record(&bed->craft, PM_SLOT, 8, bed->data);
+    craft_bytes(&bed->craft, &swap, sizeof(swap));
+    craft_record(&bed->craft, PM_ALLOC, 2, bed->last);
+    end_and_refuse(bed, "log of lane 1: batch 0 at offset");
+}
+
 static void change_of_a_lane_is_refused(void **state)
 {
     struct bed *bed = *state;
@@ -823,6 +857,9 @@ int main(void)
         test(changes_of_which_one_is_missing_are_undone),
         test(changes_with_another_hash_are_undone),
         test(change_behind_a_slot_is_refused),
+        test(change_behind_what_is_allocated_is_refused),
+        test(slot_commit_that_frees_is_refused),
+        test(slot_commit_that_allocates_no_block_is_refused),
         test(change_of_a_lane_is_refused),
         test(slot_with_a_hash_ends_the_log),
         test(settled_near_its_largest_value_is_refused),

@@ -307,6 +307,7 @@ static void commit_is_settled_when_it_returns(void **state)
 struct changed {
     uint32_t count, slot_count;
     struct interval extents[EXTENTS_MAX], slots[EXTENTS_MAX];
+    struct interval blocks;
 };
 
 /* Near each other, or where entries of the lists are shared. */
@@ -337,7 +338,10 @@ static void change(struct minl2r_pool *pool, struct lane *lane, uint64_t generat
         now->slots[i] = (struct interval){slot, slot + 8};
         slots = interval_join(slots, now->slots[i]);
     }
-    live_own(lane, slots, &bytes);
+    now->blocks = (struct interval){0};
+    if (random_below(random, 3) == 0)
+        now->blocks = random_range(random, 3 * LISTED_STEP);
+    live_own(lane, slots, &bytes, now->blocks);
     if (live_lists(pool, lane, generation)) {
         for (uint32_t i = 0; i < now->count; i++)
             live_list(lane, LISTED_BYTES, now->extents[i]);
@@ -361,21 +365,25 @@ static void expect_owned(struct minl2r_pool *pool, const struct changed *now,
 {
     struct minl2r_stats stats = {0};
     struct pm_phase phase = {.pm = &pool->pm, .stats = &stats};
-    struct settling by_bytes, by_word;
+    struct settling by_bytes, by_word, by_blocks;
     struct interval range = random_range(
         random, random_below(random, 8) == 0 ? 100 * LISTED_STEP : 2 * LISTED_STEP);
 
     assert_ok(settling_init(&by_bytes, pool));
     assert_ok(settling_init(&by_word, pool));
+    assert_ok(settling_init(&by_blocks, pool));
     live_settle_bytes(pool, NULL, range, &phase, &by_bytes);
     live_settle_word(pool, NULL, range, &phase, &by_word);
+    live_settle_blocks(pool, NULL, range, &phase, &by_blocks);
     if (meets(range, now->extents, now->count))
         assert_true(by_bytes.any && by_word.any);
     if (meets(range, now->slots, now->slot_count))
         assert_true(by_word.any);
+    assert_int_equal(by_blocks.any, meets(range, &now->blocks, 1));
     *spared += !by_word.any;
     settling_finish(&by_bytes);
     settling_finish(&by_word);
+    settling_finish(&by_blocks);
 }
 
 static void what_a_live_lane_changed_settles_it(struct bed *bed, uint32_t lanes)
