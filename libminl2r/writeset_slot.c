@@ -55,10 +55,20 @@ static int get_holder(struct writeset *ws, uint64_t slot, struct block_write **h
     return pin_block(ws, *holder);
 }
 
+/* By this transaction. What is kept for swaps or logs, or is another's, is reserved, too,
+ * and a damaged slot may name it. */
+static bool allocates(const struct writeset *ws, uint64_t block)
+{
+    for (uint32_t i = ws->allocs.count; i > 0; i--)
+        if (is_in_run(ws, block, ws->allocs.runs[i - 1]))
+            return true;
+    return false;
+}
+
 static bool names_block(const struct writeset *ws, uint64_t value)
 {
     return is_blocks(&ws->pool->geo, value, 1) &&
-           (is_allocated(ws, value) || is_own(ws, value));
+           (is_allocated(ws, value) || (is_own(ws, value) && allocates(ws, value)));
 }
 
 /* A slot in use by one call: what the call takes back if it fails. */

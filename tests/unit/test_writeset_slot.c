@@ -220,6 +220,35 @@ static void slot_that_names_no_block_is_refused(void **state)
     commit_and_compare(bed);
 }
 
+/* They are reserved, as is what a transaction allocates. */
+static void slot_that_names_a_block_kept_for_swaps_is_refused(void **state)
+{
+    struct bed *bed = *state;
+    uint64_t kept = 0, own;
+    uint8_t *bytes;
+
+    make_bed(bed, MINL2R_POINTER_HALF);
+    write_by_slot(bed, 0, 0, BLOCK);
+    next_tx(bed);
+    assert_ok(minl2r_tx_alloc(bed->tx, 1, &own, &bytes));
+    for (uint64_t at = bed->mp.pool.geo.zones_offset; at < bed->mp.pool.geo.pool_size;
+         at += BLOCK) {
+        if (at == own || !alloc_is_reserved(bed->pool, at) ||
+            !is_blocks(&bed->mp.pool.geo, at, 1))
+            continue;
+        kept++;
+        assert_ok(minl2r_store64(bed->pool, &bed->slots[BLOCKS], at));
+        assert_error(minl2r_tx_write_block(bed->tx, &bed->slots[BLOCKS], 0, "x", 1),
+                     EUCLEAN, "names no allocated block");
+        assert_error(
+            minl2r_tx_write_block(bed->tx, &bed->slots[BLOCKS], 0, bed->want[0], BLOCK),
+            EUCLEAN, "names no allocated block");
+    }
+    assert_true(kept > 0);
+    assert_ok(minl2r_tx_free(bed->tx, own, 1));
+    commit_and_compare(bed);
+}
+
 static void misplaced_slots_and_offsets_are_einval(void **state)
 {
     struct bed *bed = *state;
@@ -627,6 +656,7 @@ int main(void)
         test(slot_in_an_edit_is_einval),
         test(two_slots_that_name_one_block_are_refused),
         test(slot_that_names_no_block_is_refused),
+        test(slot_that_names_a_block_kept_for_swaps_is_refused),
         test(misplaced_slots_and_offsets_are_einval),
         test(block_that_is_replaced_cannot_be_freed),
         test(block_that_is_freed_is_not_replaced),
