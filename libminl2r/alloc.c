@@ -404,6 +404,37 @@ static uint64_t find_run_in(const struct alloc *alloc, uint64_t count, uint64_t 
     return NONE;
 }
 
+/* Bits of the word that begin `count` zeros or more, at most 64, some of them in the next
+ * word. After each step a bit stands for `length` zeros from there on. */
+static uint64_t starts_of_runs(const struct alloc *alloc, uint64_t word, uint64_t count)
+{
+    uint64_t low = ~alloc->busy[word];
+    uint64_t high = word + 1 < alloc->word_count ? ~alloc->busy[word + 1] : 0;
+
+    for (uint64_t length = 1; low && length < count;) {
+        uint64_t step = length < count - length ? length : count - length;
+
+        low &= low >> step | high << (64 - step);
+        high &= high >> step;
+        length += step;
+    }
+    return low;
+}
+
+/* As find_run_in(), of at most 64 that begin in words [from, to): words at a time. */
+static uint64_t find_short_run(const struct alloc *alloc, uint64_t count, uint64_t from,
+                               uint64_t to)
+{
+    for (uint64_t word = find_zero(alloc->full, from, to); word != NONE;
+         word = find_zero(alloc->full, word + 1, to)) {
+        uint64_t starts = starts_of_runs(alloc, word, count);
+
+        if (starts)
+            return word * 64 + (uint64_t)__builtin_ctzll(starts);
+    }
+    return NONE;
+}
+
 /* Goes on where the last one was found: what lies before has been looked through. */
 static uint64_t find_run(const struct alloc *alloc, uint64_t count, uint64_t hint)
 {
@@ -411,10 +442,13 @@ static uint64_t find_run(const struct alloc *alloc, uint64_t count, uint64_t hin
 
     if (hint == NONE)
         hint = 0;
-    uint64_t index = find_run_in(alloc, count, hint * 64, limit);
+    uint64_t index = count <= 64 ? find_short_run(alloc, count, hint, alloc->word_count)
+                                 : find_run_in(alloc, count, hint * 64, limit);
 
     if (index != NONE)
         return index;
+    if (count <= 64)
+        return find_short_run(alloc, count, 0, hint);
     return find_run_in(alloc, count, 0,
                        limit - hint * 64 > count ? hint * 64 + count : limit);
 }

@@ -396,6 +396,30 @@ static void run_is_found_only_where_it_fits(void **state)
     remove_model(&model);
 }
 
+/* Runs that begin and end anywhere in words, found from before them and from behind. */
+static void run_of_every_length_is_found_across_words(void **state)
+{
+    struct model model;
+    uint64_t offset;
+
+    (void)state;
+    make_model(&model, (size_t)4 << 20, 4096);
+    take_all(&model);
+    for (uint64_t count = 2; count <= 130; count++)
+        for (uint64_t at = 200; at < 264; at++) {
+            uint64_t hint = at % 2 ? 80 : 700;
+
+            alloc_release(model.pool, run_at(&model, at, count));
+            alloc_release(model.pool, run_at(&model, hint, 1));
+            assert_int_equal(alloc_reserve(model.pool, count + 1, 0, &offset), -ENOSPC);
+            assert_ok(alloc_reserve(model.pool, count, 0, &offset));
+            assert_int_equal(block_index(&model.pool->geo, offset), at);
+            assert_ok(alloc_reserve(model.pool, 1, 0, &offset));
+            assert_int_equal(block_index(&model.pool->geo, offset), hint);
+        }
+    remove_model(&model);
+}
+
 static void largest_run_fills_a_zone(void **state)
 {
     struct model model;
@@ -924,6 +948,7 @@ int main(void)
         cmocka_unit_test(last_free_block_is_found_wherever_it_is),
         cmocka_unit_test(pool_that_is_95_percent_full_follows_the_model),
         cmocka_unit_test(run_is_found_only_where_it_fits),
+        cmocka_unit_test(run_of_every_length_is_found_across_words),
         cmocka_unit_test(largest_run_fills_a_zone),
         cmocka_unit_test(spare_blocks_are_left),
         cmocka_unit_test(block_given_back_last_is_taken_first),
