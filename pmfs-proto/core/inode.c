@@ -637,8 +637,15 @@ uint64_t inode_blocks_end(const struct pmfs *fs, const struct inode *inode)
 {
     const struct pm_inode *pm = inode->place.pm;
 
-    if (pm->flags & PM_INODE_BLOCKS_PAST_END)
-        return (uint64_t)1 << (fs->map_shift * pm->map.height);
+    if (pm->flags & PM_INODE_BLOCKS_PAST_END) {
+        uint64_t height = pm->map.height;
+
+        /* It was possible when the inode was cached; but on a damaged medium a file may
+         * share its block, and be written since. Who uses the map then is told. */
+        if (height > fs->map_height)
+            height = fs->map_height;
+        return (uint64_t)1 << (fs->map_shift * height);
+    }
     return blocks_of(fs, pm->size);
 }
 
