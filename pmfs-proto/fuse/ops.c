@@ -150,6 +150,14 @@ static unsigned set_mask_of(int to_set)
 
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         mask |= to_set & fields[i].fuse ? fields[i].pmfs : 0;
+    /*
+     * With "now" the kernel sends what its clock said last, up to some milliseconds ago:
+     * older than what was written meanwhile.
+     */
+    if (mask & PMFS_SET_ATIME_NOW)
+        mask &= ~(unsigned)PMFS_SET_ATIME;
+    if (mask & PMFS_SET_MTIME_NOW)
+        mask &= ~(unsigned)PMFS_SET_MTIME;
     return mask;
 }
 

@@ -694,6 +694,23 @@ static void times_are_kept_to_the_nanosecond(void **state)
     assert_memory_equal(&status.st_mtim, &times[1], sizeof(times[1]));
 }
 
+/* The kernel's own idea of "now" is some milliseconds old. */
+static void touching_a_file_makes_it_no_older(void **state)
+{
+    struct mount_fixture *f = *state;
+
+    for (int i = 0; i < 100; i++) {
+        write_file(in_mount(f, "file"), "content", 7);
+        struct timespec written = stat_of(in_mount(f, "file")).st_mtim;
+        assert_success(utimensat(AT_FDCWD, in_mount(f, "file"), NULL, 0));
+        struct timespec touched = stat_of(in_mount(f, "file")).st_mtim;
+        assert_true(
+            touched.tv_sec > written.tv_sec ||
+            (touched.tv_sec == written.tv_sec && touched.tv_nsec >= written.tv_nsec));
+        assert_success(unlink(in_mount(f, "file")));
+    }
+}
+
 static void a_time_that_cannot_be_kept_becomes_the_nearest(void **state)
 {
     static const struct timespec times[2] = {{-((int64_t)1 << 40), 0},
@@ -1109,6 +1126,7 @@ int main(void)
         test_mounted(a_cached_listing_shows_what_came_and_went),
         test_mounted(a_directory_that_is_not_empty_stays),
         test_mounted(times_are_kept_to_the_nanosecond),
+        test_mounted(touching_a_file_makes_it_no_older),
         test_mounted(a_time_that_cannot_be_kept_becomes_the_nearest),
         test_mounted(writing_changes_the_modification_time),
         test_mounted(mode_and_kind_are_kept),
