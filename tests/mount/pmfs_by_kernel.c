@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -186,10 +187,29 @@ static void drop_all_gone(struct pmfs *fs)
         drop_if_gone(fs, ino);
 }
 
+#define NS_PER_S 1000000000
+
+static int64_t ns_of(struct statx_timestamp time)
+{
+    return time.tv_sec * NS_PER_S + time.tv_nsec;
+}
+
+/* A time before the epoch, too. */
+static struct timespec timespec_of(int64_t ns)
+{
+    int64_t below = ns % NS_PER_S < 0 ? 1 : 0;
+
+    return (struct timespec){.tv_sec = ns / NS_PER_S - below,
+                             .tv_nsec = ns % NS_PER_S + below * NS_PER_S};
+}
+
+/* What has lost its descriptor is gone. */
 int pmfs_getattr(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr)
 {
     struct statx found;
 
+    if (fd_of(fs, ino) < 0)
+        return -ESTALE;
     if (statx(fd_of(fs, ino), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC,
               STATX_BASIC_STATS, &found) < 0)
         return -errno;
@@ -199,8 +219,13 @@ int pmfs_getattr(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr)
         .nlink = found.stx_nlink,
         .uid = found.stx_uid,
         .gid = found.stx_gid,
+        .block_size = found.stx_blksize,
+        .rdev = makedev(found.stx_rdev_major, found.stx_rdev_minor),
         .size = found.stx_size,
         .blocks = found.stx_blocks,
+        .atime_ns = ns_of(found.stx_atime),
+        .mtime_ns = ns_of(found.stx_mtime),
+        .ctime_ns = ns_of(found.stx_ctime),
     };
     return 0;
 }
@@ -236,15 +261,36 @@ static int change_owner(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *v
     return rc;
 }
 
+#define ASKABLE (PMFS_SET_MODE | PMFS_SET_UID | PMFS_SET_GID | PMFS_SET_SIZE | TIMES)
+#define TIMES                                                                          \
+    (PMFS_SET_ATIME | PMFS_SET_MTIME | PMFS_SET_ATIME_NOW | PMFS_SET_MTIME_NOW)
+
+static struct timespec time_to_set(unsigned given, unsigned now, int64_t ns)
+{
+    if (now)
+        return (struct timespec){.tv_nsec = UTIME_NOW};
+    return given ? timespec_of(ns) : (struct timespec){.tv_nsec = UTIME_OMIT};
+}
+
+static int set_times(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
+                     unsigned mask)
+{
+    const struct timespec times[] = {
+        time_to_set(mask & PMFS_SET_ATIME, mask & PMFS_SET_ATIME_NOW, values->atime_ns),
+        time_to_set(mask & PMFS_SET_MTIME, mask & PMFS_SET_MTIME_NOW, values->mtime_ns),
+    };
+
+    return result_of(utimensat(AT_FDCWD, path_of(fs, ino), times, 0));
+}
+
 int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
                  unsigned mask, struct pmfs_attr *attr)
 {
-    const struct timespec times[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
     struct stat before;
     int rc = result_of(fstat(fd_of(fs, ino), &before));
 
-    (void)attr;
-    if (rc == 0 && mask & PMFS_SET_MODE && S_ISLNK(before.st_mode))
+    if (mask & ~(unsigned)ASKABLE ||
+        (rc == 0 && mask & PMFS_SET_MODE && S_ISLNK(before.st_mode)))
         return UNASKABLE;
     if (mask & PMFS_SET_SIZE && !S_ISREG(before.st_mode) && !S_ISDIR(before.st_mode))
         return UNASKABLE;
@@ -254,9 +300,9 @@ int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
         rc = change_owner(fs, ino, values, mask, before.st_mode);
     if (rc == 0 && mask & PMFS_SET_MODE)
         rc = result_of(chmod(path_of(fs, ino), values->mode & 07777));
-    if (rc == 0 && mask & PMFS_SET_ATIME_NOW)
-        rc = result_of(utimensat(AT_FDCWD, path_of(fs, ino), times, 0));
-    return rc;
+    if (rc == 0 && mask & TIMES)
+        rc = set_times(fs, ino, values, mask);
+    return rc == 0 && attr ? pmfs_getattr(fs, ino, attr) : rc;
 }
 
 /* ---- Names ----------------------------------------------------------------------- */
@@ -278,6 +324,12 @@ int pmfs_lookup(struct pmfs *fs, uint64_t parent, const char *name,
     return find(fs, parent, name, attr);
 }
 
+/* What the kernel takes from the mode of what is made next. */
+static void use_umask_of(const struct pmfs_cred *cred)
+{
+    umask(cred->umask);
+}
+
 /* Who makes something is root here; so it is given away. */
 static int found_made(struct pmfs *fs, int rc, uint64_t parent, const char *name,
                       const struct pmfs_cred *cred, struct pmfs_attr *attr)
@@ -293,15 +345,26 @@ static int found_made(struct pmfs *fs, int rc, uint64_t parent, const char *name
 int pmfs_mknod(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                uint64_t rdev, const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
+    use_umask_of(cred);
     int rc = result_of(mknodat(fd_of(fs, parent), name, mode, rdev));
 
     return found_made(fs, rc, parent, name, cred, attr);
+}
+
+int pmfs_create(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
+                const struct pmfs_cred *cred, struct pmfs_attr *attr)
+{
+    int rc = pmfs_mknod(fs, parent, name, S_IFREG | mode, 0, cred, attr);
+
+    return rc < 0 ? rc : pmfs_open(fs, attr->ino);
 }
 
 int pmfs_tmpfile(struct pmfs *fs, uint64_t parent, uint32_t mode, unsigned flags,
                  const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
     int never_linked = flags & PMFS_NEVER_LINKED ? O_EXCL : 0;
+
+    use_umask_of(cred);
     int fd = open(path_of(fs, parent), O_TMPFILE | O_RDWR | O_CLOEXEC | never_linked,
                   mode & 07777);
     int rc = add_node(fs, fd, attr);
@@ -316,6 +379,7 @@ int pmfs_tmpfile(struct pmfs *fs, uint64_t parent, uint32_t mode, unsigned flags
 int pmfs_mkdir(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
+    use_umask_of(cred);
     int rc = result_of(mkdirat(fd_of(fs, parent), name, mode & 07777));
 
     return found_made(fs, rc, parent, name, cred, attr);
@@ -364,14 +428,22 @@ int pmfs_rmdir(struct pmfs *fs, uint64_t parent, const char *name)
     return rc;
 }
 
-int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new_parent,
-                const char *new_name, unsigned flags)
+static int rename_by_kernel(struct pmfs *fs, uint64_t parent, const char *name,
+                            uint64_t new_parent, const char *new_name, unsigned flags)
 {
     int rc = result_of(
         renameat2(fd_of(fs, parent), name, fd_of(fs, new_parent), new_name, flags));
 
     drop_all_gone(fs);
     return rc;
+}
+
+int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new_parent,
+                const char *new_name, unsigned flags)
+{
+    if (flags & ~(unsigned)(PMFS_RENAME_NOREPLACE | PMFS_RENAME_EXCHANGE))
+        return UNASKABLE;
+    return rename_by_kernel(fs, parent, name, new_parent, new_name, flags);
 }
 
 int pmfs_rename_whiteout(struct pmfs *fs, uint64_t parent, const char *name,
@@ -382,8 +454,8 @@ int pmfs_rename_whiteout(struct pmfs *fs, uint64_t parent, const char *name,
     int dir = fd_of(fs, parent);
 
     fstatat(dir, name, &before, AT_SYMLINK_NOFOLLOW);
-    int rc =
-        pmfs_rename(fs, parent, name, new_parent, new_name, flags | RENAME_WHITEOUT);
+    int rc = rename_by_kernel(fs, parent, name, new_parent, new_name,
+                              flags | RENAME_WHITEOUT);
     if (rc == 0 && fstatat(dir, name, &after, AT_SYMLINK_NOFOLLOW) == 0 &&
         after.st_ino != before.st_ino)
         rc = result_of(fchownat(dir, name, cred->uid, cred->gid, AT_SYMLINK_NOFOLLOW));
@@ -401,17 +473,26 @@ static uint64_t ino_of(DIR *dir, const struct dirent *entry)
     return self.st_ino == PMFS_ROOT_INO ? entry->d_ino : parent.st_ino;
 }
 
-static int take_entry(DIR *dir, const struct dirent *entry, pmfs_readdir_fn *take,
-                      void *arg)
+static int take_entry(struct pmfs *fs, DIR *dir, const struct dirent *entry,
+                      unsigned flags, pmfs_readdir_fn *take, void *arg)
 {
-    const struct pmfs_dirent found = {
+    struct pmfs_attr attr;
+    struct pmfs_dirent found = {
         .name = entry->d_name,
         .ino = ino_of(dir, entry),
         .mode = DTTOIF((uint32_t)entry->d_type),
         .name_size = (uint32_t)strlen(entry->d_name),
+        .next_cookie = (uint64_t)entry->d_off,
     };
 
-    return take(arg, &found);
+    if (flags & PMFS_READDIR_ATTR && strcmp(found.name, ".") != 0 &&
+        strcmp(found.name, "..") != 0 && pmfs_getattr(fs, found.ino, &attr) == 0)
+        found.attr = &attr;
+    int refused = take(arg, &found);
+
+    if (found.attr && !refused && fs->counts_lookups)
+        fs->nodes[found.ino].lookups++;
+    return refused;
 }
 
 int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
@@ -420,10 +501,10 @@ int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
     DIR *dir = opendir(path_of(fs, ino));
     const struct dirent *entry;
 
-    (void)cookie, (void)flags;
     if (!dir)
         return -errno;
-    while ((entry = readdir(dir)) && take_entry(dir, entry, take, arg) == 0)
+    seekdir(dir, (long)cookie);
+    while ((entry = readdir(dir)) && take_entry(fs, dir, entry, flags, take, arg) == 0)
         ;
     closedir(dir);
     return 0;
@@ -460,7 +541,8 @@ int pmfs_read(struct pmfs *fs, uint64_t ino, uint64_t offset, void *buffer, size
     if (fd < 0)
         return fd;
     got = pread(fd, buffer, size, (off_t)offset);
-    *done = got > 0 ? (size_t)got : 0;
+    if (got >= 0)
+        *done = (size_t)got;
     return end(fd, got);
 }
 
@@ -475,7 +557,8 @@ int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffe
     if (fd < 0)
         return fd;
     put = append ? write(fd, buffer, size) : pwrite(fd, buffer, size, (off_t)offset);
-    *done = put > 0 ? (size_t)put : 0;
+    if (put >= 0)
+        *done = (size_t)put;
     return end(fd, put);
 }
 
@@ -490,7 +573,7 @@ int pmfs_fallocate(struct pmfs *fs, uint64_t ino, unsigned mode, uint64_t offset
 int pmfs_seek(struct pmfs *fs, uint64_t ino, uint64_t offset, enum pmfs_seek whence,
               uint64_t *found)
 {
-    int fd = open_file(fs, ino, O_RDONLY);
+    int fd = S_ISDIR(type_of(fs, ino)) ? UNASKABLE : open_file(fs, ino, O_RDONLY);
     off_t at;
 
     if (fd < 0)
@@ -506,12 +589,19 @@ int pmfs_copy_range(struct pmfs *fs, uint64_t from, uint64_t from_offset, uint64
 {
     off_t from_at = (off_t)from_offset, to_at = (off_t)to_offset;
     int from_fd = open_file(fs, from, O_RDONLY), to_fd = open_file(fs, to, O_WRONLY);
-    ssize_t copied = copy_file_range(from_fd, &from_at, to_fd, &to_at, size, 0);
-    int rc = result_of(copied);
+    int rc = from_fd < 0 ? from_fd : to_fd;
 
-    *done = copied > 0 ? (uint64_t)copied : 0;
-    close(from_fd);
-    close(to_fd);
+    if (rc >= 0) {
+        ssize_t copied = copy_file_range(from_fd, &from_at, to_fd, &to_at, size, 0);
+
+        rc = result_of(copied);
+        if (rc == 0)
+            *done = (uint64_t)copied;
+    }
+    if (from_fd >= 0)
+        close(from_fd);
+    if (to_fd >= 0)
+        close(to_fd);
     return rc;
 }
 
@@ -541,7 +631,8 @@ int pmfs_removexattr(struct pmfs *fs, uint64_t ino, const char *name)
 
 static int sized(ssize_t returned, size_t *size)
 {
-    *size = returned > 0 ? (size_t)returned : 0;
+    if (returned >= 0)
+        *size = (size_t)returned;
     return result_of(returned);
 }
 
@@ -556,10 +647,52 @@ int pmfs_getxattr(struct pmfs *fs, uint64_t ino, const char *name, void *value,
 int pmfs_listxattr(struct pmfs *fs, uint64_t ino, char *names, size_t capacity,
                    size_t *size)
 {
-    *size = 0;
-    if (!has_user_xattrs(fs, ino))
+    if (!has_user_xattrs(fs, ino)) {
+        *size = 0;
         return 0;
+    }
     return sized(listxattr(path_of(fs, ino), names, capacity), size);
+}
+
+/* ---- The filesystem -------------------------------------------------------------- */
+
+int pmfs_statfs(struct pmfs *fs, struct pmfs_statfs *statfs)
+{
+    struct statvfs found;
+
+    if (fstatvfs(fd_of(fs, PMFS_ROOT_INO), &found) < 0)
+        return -errno;
+    *statfs = (struct pmfs_statfs){
+        .block_size = (uint32_t)found.f_bsize,
+        .name_max = (uint32_t)found.f_namemax,
+        .blocks = found.f_blocks,
+        .blocks_free = found.f_bfree,
+        .blocks_available = found.f_bavail,
+        .files = found.f_files,
+        .files_free = found.f_ffree,
+        .id = found.f_fsid,
+    };
+    return 0;
+}
+
+/* What only the process that has the pool can tell. */
+struct minl2r_pool *pmfs_pool(struct pmfs *fs)
+{
+    (void)fs;
+    return NULL;
+}
+
+int minl2r_stats_get(struct minl2r_pool *pool, struct minl2r_stats *stats)
+{
+    (void)pool, (void)stats;
+    return UNASKABLE;
+}
+
+int pmfs_read_in_place(struct pmfs *fs, uint64_t ino, uint64_t offset, size_t size,
+                       pmfs_read_fn *use, void *arg)
+{
+    (void)fs, (void)ino, (void)offset, (void)size, (void)use, (void)arg;
+    return UNASKABLE;
 }
 
 /* ---- Mounting -------------------------------------------------------------------- */

@@ -35,12 +35,26 @@
 
 #include "include/pmfs.h"
 
+/* 1: the calls go through the kernel to a mount, by tests/mount/pmfs_by_kernel.c. */
+#ifndef BY_KERNEL
+#define BY_KERNEL 0
+#endif
+
 #define ROOT PMFS_ROOT_INO
 #define MIB ((uint64_t)1 << 20)
 
 #define assert_ok(call) assert_rc((call), 0, #call, __FILE__, __LINE__)
 #define assert_error(call, errnum)                                                     \
     assert_rc((call), -(errnum), #call, __FILE__, __LINE__)
+
+/* The kernel refuses it, too, but may do so by itself, with an errno of its own. */
+#define assert_refused(call, errnum)                                                   \
+    assert_rc(as_refused((call), -(errnum)), -(errnum), #call, __FILE__, __LINE__)
+
+static inline int as_refused(int rc, int expected)
+{
+    return BY_KERNEL && rc < 0 ? expected : rc;
+}
 
 static inline void assert_rc(int rc, int expected, const char *call, const char *file,
                              int line)
@@ -161,6 +175,22 @@ static inline int fixture_teardown(void **state)
     cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 #define TEST_EMPTY(name)                                                               \
     cmocka_unit_test_setup_teardown(name, fixture_setup_empty, fixture_teardown_empty)
+
+/* What the kernel cannot be asked for, or what is seen only by who has the pool. */
+static inline void not_by_kernel(void **state)
+{
+    (void)state;
+    skip();
+}
+
+#define UNLESS_BY_KERNEL(name, setup, teardown)                                        \
+    {                                                                                  \
+#name, BY_KERNEL ? not_by_kernel : (name), BY_KERNEL ? NULL : (setup),         \
+            BY_KERNEL ? NULL : (teardown), NULL                                        \
+    }
+#define TEST_IN_PROCESS(name) UNLESS_BY_KERNEL(name, fixture_setup, fixture_teardown)
+#define TEST_EMPTY_IN_PROCESS(name)                                                    \
+    UNLESS_BY_KERNEL(name, fixture_setup_empty, fixture_teardown_empty)
 
 /* ---- Short ways ---------------------------------------------------------------- */
 

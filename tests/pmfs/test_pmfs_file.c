@@ -76,7 +76,8 @@ static void reading_past_the_end_is_short(void **state)
     assert_int_equal(done, 2);
     assert_ok(pmfs_read(f->fs, ino, 3, buffer, sizeof(buffer), &done));
     assert_int_equal(done, 0);
-    assert_ok(pmfs_read(f->fs, ino, UINT64_MAX, buffer, sizeof(buffer), &done));
+    if (!BY_KERNEL) /* an offset has 63 bits there */
+        assert_ok(pmfs_read(f->fs, ino, UINT64_MAX, buffer, sizeof(buffer), &done));
     assert_int_equal(done, 0);
 }
 
@@ -176,7 +177,7 @@ static void fifo_is_no_file(void **state)
     size_t done;
 
     assert_ok(pmfs_mknod(f->fs, ROOT, "p", S_IFIFO | 0600, 0, &nobody, &f->attr));
-    assert_error(pmfs_write(f->fs, f->attr.ino, 0, "x", 1, 0, &done), EINVAL);
+    assert_refused(pmfs_write(f->fs, f->attr.ino, 0, "x", 1, 0, &done), EINVAL);
 }
 
 static void number_never_used_is_estale(void **state)
@@ -340,7 +341,7 @@ static void setattr_sets_what_the_mask_names_and_nothing_else(void **state)
     assert_int_equal(attr_of(f, ino).uid, 7);
     assert_int_equal(f->attr.atime_ns, 11);
     assert_int_equal(f->attr.mtime_ns, 12);
-    assert_error(pmfs_setattr(f->fs, ino, &values, 1u << 30, NULL), EINVAL);
+    assert_refused(pmfs_setattr(f->fs, ino, &values, 1u << 30, NULL), EINVAL);
 }
 
 static void setattr_now_is_now(void **state)
@@ -504,28 +505,28 @@ int main(void)
         TEST(hole_reads_as_zeros_and_takes_no_blocks),
         TEST(write_into_a_hole_leaves_zeros_around_it),
         TEST(file_can_be_16_tib_and_sparse),
-        TEST(write_is_cut_off_at_the_largest_size),
+        TEST_IN_PROCESS(write_is_cut_off_at_the_largest_size),
         TEST(append_writes_at_the_end_whatever_the_offset),
         TEST(write_of_nothing_changes_nothing),
         TEST(directory_is_no_file),
         TEST(fifo_is_no_file),
-        TEST(number_never_used_is_estale),
-        TEST(reading_in_place_gives_the_same_bytes),
+        TEST_IN_PROCESS(number_never_used_is_estale),
+        TEST_IN_PROCESS(reading_in_place_gives_the_same_bytes),
         TEST(shrunk_and_grown_file_has_zeros),
         TEST(write_past_the_end_zeroes_the_gap),
         TEST(truncation_frees_blocks),
         TEST(truncated_orphan_can_grow_again_with_zeros),
-        TEST(large_file_is_freed_by_unlink),
+        TEST_IN_PROCESS(large_file_is_freed_by_unlink),
         TEST(setattr_sets_what_the_mask_names_and_nothing_else),
         TEST(setattr_now_is_now),
         TEST(write_and_truncate_set_times),
         TEST(statfs_follows_what_is_used),
-        TEST(overwrite_costs_two_fences),
-        TEST(hole_fill_costs_two_fences),
-        TEST(append_inside_a_block_costs_two_fences),
-        TEST(append_of_blocks_costs_two_fences),
-        TEST(chmod_chown_and_small_truncate_cost_one_fence),
-        TEST(block_overwrite_takes_few_lines),
+        TEST_IN_PROCESS(overwrite_costs_two_fences),
+        TEST_IN_PROCESS(hole_fill_costs_two_fences),
+        TEST_IN_PROCESS(append_inside_a_block_costs_two_fences),
+        TEST_IN_PROCESS(append_of_blocks_costs_two_fences),
+        TEST_IN_PROCESS(chmod_chown_and_small_truncate_cost_one_fence),
+        TEST_IN_PROCESS(block_overwrite_takes_few_lines),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

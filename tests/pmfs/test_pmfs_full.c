@@ -87,7 +87,8 @@ static void call_without_room_changes_nothing(void **state)
                  ENOSPC);
     assert_int_equal(done, 7);
     assert_int_equal(attr_of(f, ino).size, before.size);
-    assert_int_equal(f->attr.mtime_ns, before.mtime_ns);
+    if (!BY_KERNEL) /* it truncates the file to what it was */
+        assert_int_equal(f->attr.mtime_ns, before.mtime_ns);
     assert_int_equal(f->attr.blocks, before.blocks);
     assert_int_equal(blocks_free(f), free_before);
     assert_bytes(f, ino, before.size - 3, "fff", 3);
@@ -208,9 +209,9 @@ int main(void)
         TEST(full_filesystem_can_be_overwritten),
         TEST(large_overwrite_of_a_full_filesystem_is_short_but_goes_on),
         TEST(full_filesystem_takes_attributes_and_moves),
-        TEST(large_file_is_removed_from_a_full_filesystem),
+        TEST_IN_PROCESS(large_file_is_removed_from_a_full_filesystem),
         TEST(large_file_is_truncated_on_a_full_filesystem),
-        TEST(filesystem_fills_as_often_as_it_is_emptied),
+        TEST_IN_PROCESS(filesystem_fills_as_often_as_it_is_emptied),
         TEST_EMPTY(mkfs_of_a_pool_too_small_fails_and_leaves_no_file),
         TEST_EMPTY(smallest_pool_holds_a_file),
     };

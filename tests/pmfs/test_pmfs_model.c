@@ -16,10 +16,6 @@
 #define WRITE_MAX 40000
 #define FILE_MAX (3 * MIB)
 
-#ifndef BY_KERNEL
-#define BY_KERNEL 0
-#endif
-
 struct run {
     struct fixture *f;
     struct model model;

@@ -80,10 +80,10 @@ static void dots_are_found_but_cannot_be_made_or_removed(void **state)
 
     assert_int_equal(find(f, dir, "."), dir);
     assert_int_equal(find(f, dir, ".."), ROOT);
-    assert_error(pmfs_mkdir(f->fs, dir, "..", 0755, &nobody, &f->attr), EEXIST);
-    assert_error(pmfs_rmdir(f->fs, dir, "."), EINVAL);
-    assert_error(pmfs_rmdir(f->fs, dir, ".."), ENOTEMPTY);
-    assert_error(pmfs_rename(f->fs, ROOT, "d", dir, ".", 0), EINVAL);
+    assert_refused(pmfs_mkdir(f->fs, dir, "..", 0755, &nobody, &f->attr), EEXIST);
+    assert_refused(pmfs_rmdir(f->fs, dir, "."), EINVAL);
+    assert_refused(pmfs_rmdir(f->fs, dir, ".."), ENOTEMPTY);
+    assert_refused(pmfs_rename(f->fs, ROOT, "d", dir, ".", 0), EINVAL);
 }
 
 static void file_as_a_directory_is_enotdir(void **state)
@@ -110,8 +110,8 @@ static void special_files_keep_their_type_and_device(void **state)
     find(f, ROOT, "p");
     assert_int_equal(f->attr.mode, S_IFIFO | 0600);
     assert_int_equal(f->attr.rdev, 0);
-    assert_error(pmfs_mknod(f->fs, ROOT, "d", S_IFDIR | 0600, 0, &nobody, &f->attr),
-                 EINVAL);
+    assert_refused(pmfs_mknod(f->fs, ROOT, "d", S_IFDIR | 0600, 0, &nobody, &f->attr),
+                   EINVAL);
 }
 
 static void setgid_directory_gives_its_group_and_bit(void **state)
@@ -167,8 +167,8 @@ static void symlink_is_read_back(void **state)
     assert_int_equal(f->attr.size, strlen("some/where"));
     assert_ok(pmfs_readlink(f->fs, ino, target, sizeof(target)));
     assert_string_equal(target, "some/where");
-    assert_error(pmfs_readlink(f->fs, ino, target, strlen("some/where")), ERANGE);
-    assert_error(pmfs_readlink(f->fs, ROOT, target, sizeof(target)), EINVAL);
+    assert_refused(pmfs_readlink(f->fs, ino, target, strlen("some/where")), ERANGE);
+    assert_refused(pmfs_readlink(f->fs, ROOT, target, sizeof(target)), EINVAL);
 }
 
 static void symlink_of_4095_bytes_works_and_4096_is_enametoolong(void **state)
@@ -178,13 +178,13 @@ static void symlink_of_4095_bytes_works_and_4096_is_enametoolong(void **state)
 
     memset(target, 't', sizeof(target));
     target[PMFS_SYMLINK_MAX + 1] = 0;
-    assert_error(pmfs_symlink(f->fs, ROOT, "l", target, &nobody, &f->attr),
-                 ENAMETOOLONG);
+    assert_refused(pmfs_symlink(f->fs, ROOT, "l", target, &nobody, &f->attr),
+                   ENAMETOOLONG);
     target[PMFS_SYMLINK_MAX] = 0;
     assert_ok(pmfs_symlink(f->fs, ROOT, "l", target, &nobody, &f->attr));
     assert_ok(pmfs_readlink(f->fs, f->attr.ino, found, sizeof(found)));
     assert_string_equal(found, target);
-    assert_error(pmfs_symlink(f->fs, ROOT, "m", "", &nobody, &f->attr), EINVAL);
+    assert_refused(pmfs_symlink(f->fs, ROOT, "m", "", &nobody, &f->attr), EINVAL);
 }
 
 static void long_symlink_works_with_blocks_of_512_bytes(void **state)
@@ -654,10 +654,10 @@ static void rename_that_does_nothing_leaves_no_whiteout(void **state)
     assert_ok(pmfs_link(f->fs, ino, ROOT, "b", &f->attr));
     assert_ok(RENAME_WHITED(ROOT, "a", ROOT, "b", 0));
     assert_int_equal(find(f, ROOT, "a"), ino);
-    assert_error(RENAME_WHITED(ROOT, "a", ROOT, "b", PMFS_RENAME_NOREPLACE), EEXIST);
-    assert_error(RENAME_WHITED(ROOT, "a", ROOT, "b", PMFS_RENAME_EXCHANGE), EINVAL);
-    assert_error(RENAME_WHITED(ROOT, "none", ROOT, "c", 0), ENOENT);
-    assert_error(pmfs_rename(f->fs, ROOT, "a", ROOT, "c", 4), EINVAL);
+    assert_refused(RENAME_WHITED(ROOT, "a", ROOT, "b", PMFS_RENAME_NOREPLACE), EEXIST);
+    assert_refused(RENAME_WHITED(ROOT, "a", ROOT, "b", PMFS_RENAME_EXCHANGE), EINVAL);
+    assert_refused(RENAME_WHITED(ROOT, "none", ROOT, "c", 0), ENOENT);
+    assert_refused(pmfs_rename(f->fs, ROOT, "a", ROOT, "c", 4), EINVAL);
     assert_int_equal(find(f, ROOT, "a"), ino);
 }
 
@@ -665,8 +665,8 @@ static void rename_of_what_is_not_there_is_enoent(void **state)
 {
     struct fixture *f = *state;
 
-    assert_error(pmfs_rename(f->fs, ROOT, "a", ROOT, "b", 0), ENOENT);
-    assert_error(pmfs_rename(f->fs, ROOT, "a", ROOT, "b", 8), EINVAL);
+    assert_refused(pmfs_rename(f->fs, ROOT, "a", ROOT, "b", 0), ENOENT);
+    assert_refused(pmfs_rename(f->fs, ROOT, "a", ROOT, "b", 8), EINVAL);
 }
 
 /* ---- Listing ------------------------------------------------------------------- */
@@ -800,11 +800,11 @@ int main(void)
         TEST(unknown_name_is_enoent),
         TEST(existing_name_is_eexist),
         TEST(name_of_255_bytes_works_and_256_is_enametoolong),
-        TEST(name_with_a_slash_or_empty_is_einval),
+        TEST_IN_PROCESS(name_with_a_slash_or_empty_is_einval),
         TEST(dots_are_found_but_cannot_be_made_or_removed),
         TEST(file_as_a_directory_is_enotdir),
         TEST(special_files_keep_their_type_and_device),
-        TEST(setgid_directory_gives_its_group_and_bit),
+        TEST_IN_PROCESS(setgid_directory_gives_its_group_and_bit),
         TEST(mkdir_counts_a_link_of_the_parent),
         TEST(change_of_a_directory_sets_its_times),
         TEST(symlink_is_read_back),
@@ -815,9 +815,9 @@ int main(void)
         TEST(link_to_an_existing_name_is_eexist),
         TEST(link_of_an_unlinked_open_file_is_enoent),
         TEST(links_end_at_link_max_with_emlink),
-        TEST_EMPTY(directories_in_a_directory_end_at_link_max_with_emlink),
-        TEST(unlinked_file_gives_its_blocks_and_number_back),
-        TEST(number_used_again_has_another_generation),
+        TEST_EMPTY_IN_PROCESS(directories_in_a_directory_end_at_link_max_with_emlink),
+        TEST_IN_PROCESS(unlinked_file_gives_its_blocks_and_number_back),
+        TEST_IN_PROCESS(number_used_again_has_another_generation),
         TEST(unlink_of_a_directory_is_eisdir),
         TEST(rmdir_of_a_file_is_enotdir),
         TEST(rmdir_of_a_full_directory_is_enotempty),
@@ -826,10 +826,10 @@ int main(void)
         TEST(looked_up_file_lives_until_forgotten),
         TEST(unmounting_frees_open_files_without_a_name),
         TEST(nameless_file_gets_names_with_all_that_it_holds),
-        TEST(nameless_file_is_freed_when_it_is_released),
+        TEST_IN_PROCESS(nameless_file_is_freed_when_it_is_released),
         TEST(nameless_file_lives_until_it_is_forgotten),
         TEST(only_what_never_had_a_name_may_get_its_first),
-        TEST(nameless_file_inherits_of_its_directory),
+        TEST_IN_PROCESS(nameless_file_inherits_of_its_directory),
         TEST(rename_moves_a_name),
         TEST(rename_replaces_a_file),
         TEST(rename_replaces_an_empty_directory_only),
@@ -846,7 +846,7 @@ int main(void)
         TEST(listing_goes_on_while_names_come_and_go),
         TEST(listing_of_a_file_is_enotdir),
         TEST(room_of_removed_names_is_used_again),
-        TEST(create_unlink_and_rename_cost_two_fences),
+        TEST_IN_PROCESS(create_unlink_and_rename_cost_two_fences),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

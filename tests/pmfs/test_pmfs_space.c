@@ -299,16 +299,16 @@ static void impossible_ranges_and_modes_are_refused(void **state)
     struct fixture *f = *state;
     uint64_t ino = make_filled(f, "a", 100), dir = make_dir(f, ROOT, "d");
 
-    assert_error(allocate(f, ino, 0, 0, 0), EINVAL);
-    assert_error(allocate(f, ino, 0, PMFS_FILE_SIZE_MAX, 1), EFBIG);
-    assert_error(allocate(f, ino, 0, UINT64_MAX - 5, 10), EFBIG);
-    assert_error(allocate(f, ino, PMFS_PUNCH_HOLE, 0, 1), EOPNOTSUPP);
-    assert_error(allocate(f, ino, PUNCH | PMFS_ZERO_RANGE, 0, 1), EOPNOTSUPP);
-    assert_error(allocate(f, ino, 8, 0, 1), EOPNOTSUPP);
-    assert_error(allocate(f, dir, 0, 0, 1), EISDIR);
-    assert_error(allocate(f, 1000, 0, 0, 1), ESTALE);
+    assert_refused(allocate(f, ino, 0, 0, 0), EINVAL);
+    assert_refused(allocate(f, ino, 0, PMFS_FILE_SIZE_MAX, 1), EFBIG);
+    assert_refused(allocate(f, ino, 0, UINT64_MAX - 5, 10), EFBIG);
+    assert_refused(allocate(f, ino, PMFS_PUNCH_HOLE, 0, 1), EOPNOTSUPP);
+    assert_refused(allocate(f, ino, PUNCH | PMFS_ZERO_RANGE, 0, 1), EOPNOTSUPP);
+    assert_refused(allocate(f, ino, 8, 0, 1), EOPNOTSUPP);
+    assert_refused(allocate(f, dir, 0, 0, 1), EISDIR);
+    assert_refused(allocate(f, 1000, 0, 0, 1), ESTALE);
     assert_ok(pmfs_mknod(f->fs, ROOT, "fifo", S_IFIFO | 0644, 0, &nobody, &f->attr));
-    assert_error(allocate(f, f->attr.ino, 0, 0, 1), ENODEV);
+    assert_refused(allocate(f, f->attr.ino, 0, 0, 1), ENODEV);
     assert_filled_but(f, ino, 100, 0, 0);
 }
 
@@ -348,13 +348,13 @@ static void seeking_past_the_end_is_enxio(void **state)
     struct fixture *f = *state;
     uint64_t ino = make_filled(f, "a", 100), found;
 
-    assert_error(pmfs_seek(f->fs, ino, 100, PMFS_SEEK_DATA, &found), ENXIO);
-    assert_error(pmfs_seek(f->fs, ino, 100, PMFS_SEEK_HOLE, &found), ENXIO);
+    assert_refused(pmfs_seek(f->fs, ino, 100, PMFS_SEEK_DATA, &found), ENXIO);
+    assert_refused(pmfs_seek(f->fs, ino, 100, PMFS_SEEK_HOLE, &found), ENXIO);
     assert_ok(allocate(f, ino, PMFS_KEEP_SIZE, 0, 5 * BLOCK));
     assert_seeks(f, ino, 99, 99, 100);
-    assert_error(pmfs_seek(f->fs, ino, 200, PMFS_SEEK_DATA, &found), ENXIO);
-    assert_error(pmfs_seek(f->fs, ROOT, 0, PMFS_SEEK_DATA, &found), EISDIR);
-    assert_error(pmfs_seek(f->fs, 1000, 0, PMFS_SEEK_DATA, &found), ESTALE);
+    assert_refused(pmfs_seek(f->fs, ino, 200, PMFS_SEEK_DATA, &found), ENXIO);
+    assert_refused(pmfs_seek(f->fs, ROOT, 0, PMFS_SEEK_DATA, &found), EISDIR);
+    assert_refused(pmfs_seek(f->fs, 1000, 0, PMFS_SEEK_DATA, &found), ESTALE);
 }
 
 /* ---- Copying ------------------------------------------------------------------- */
@@ -478,14 +478,14 @@ static void copy_of_nothing_or_of_no_file_is_refused(void **state)
 
     assert_ok(pmfs_copy_range(f->fs, ino, 100, other, 0, 10, &done));
     assert_int_equal(done, 0);
-    assert_error(pmfs_copy_range(f->fs, dir, 0, other, 0, 10, &done), EISDIR);
-    assert_error(pmfs_copy_range(f->fs, ino, 0, dir, 0, 10, &done), EISDIR);
-    assert_error(pmfs_copy_range(f->fs, ino, 0, other, PMFS_FILE_SIZE_MAX, 10, &done),
-                 EFBIG);
-    assert_error(pmfs_copy_range(f->fs, ino, 0, 1000, 0, 10, &done), ESTALE);
-    assert_error(pmfs_copy_range(f->fs, 1000, 0, other, 0, 10, &done), ESTALE);
+    assert_refused(pmfs_copy_range(f->fs, dir, 0, other, 0, 10, &done), EISDIR);
+    assert_refused(pmfs_copy_range(f->fs, ino, 0, dir, 0, 10, &done), EISDIR);
+    assert_refused(pmfs_copy_range(f->fs, ino, 0, other, PMFS_FILE_SIZE_MAX, 10, &done),
+                   EFBIG);
+    assert_refused(pmfs_copy_range(f->fs, ino, 0, 1000, 0, 10, &done), ESTALE);
+    assert_refused(pmfs_copy_range(f->fs, 1000, 0, other, 0, 10, &done), ESTALE);
     assert_ok(pmfs_mknod(f->fs, ROOT, "fifo", S_IFIFO | 0644, 0, &nobody, &f->attr));
-    assert_error(pmfs_copy_range(f->fs, f->attr.ino, 0, other, 0, 10, &done), EINVAL);
+    assert_refused(pmfs_copy_range(f->fs, f->attr.ino, 0, other, 0, 10, &done), EINVAL);
     assert_int_equal(attr_of(f, other).size, 0);
 }
 
@@ -512,7 +512,7 @@ int main(void)
         TEST(allocating_past_a_cut_end_shows_zeros),
         TEST(kept_size_leaves_blocks_past_the_end),
         TEST(truncating_frees_blocks_past_the_end),
-        TEST(unlinking_frees_blocks_past_the_end),
+        TEST_IN_PROCESS(unlinking_frees_blocks_past_the_end),
         TEST(allocating_again_takes_nothing),
         TEST(allocating_more_than_there_is_changes_nothing),
         TEST(allocated_blocks_can_be_written_when_all_is_full),
@@ -532,7 +532,7 @@ int main(void)
         TEST(copy_inside_a_file_may_not_overlap),
         TEST(copy_is_cut_off_at_the_largest_size),
         TEST(copy_of_nothing_or_of_no_file_is_refused),
-        TEST(each_is_one_transaction),
+        TEST_IN_PROCESS(each_is_one_transaction),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
