@@ -337,13 +337,33 @@ static void repair_image(const uint8_t *edits, size_t size, const struct image *
     image_close(&pool);
 }
 
+/* For a test that mounts it: tests/mount/hostile.py. */
+static void save_image(const uint8_t *edits, size_t size, const struct image *image,
+                       const char *folder)
+{
+    static unsigned count;
+    char path[4096];
+
+    snprintf(path, sizeof(path), "%s/%u", folder, count++);
+    FILE *file = fopen(path, "we");
+
+    image_damage(image, memory, edits, size);
+    fuzz_require(file && fwrite(memory, 1, IMAGE_SIZE, file) == IMAGE_SIZE);
+    fuzz_require(fclose(file) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
         return 0;
     const struct image *image = &images[data[0] % IMAGE_COUNT];
+    const char *folder = getenv("FUZZ_SAVE");
 
+    if (folder) {
+        save_image(data + 1, size - 1, image, folder);
+        return 0;
+    }
     use_image(data + 1, size - 1, image);
     repair_image(data + 1, size - 1, image);
     return 0;
