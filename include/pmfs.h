@@ -244,7 +244,8 @@ struct pmfs_cred {
  * Finds `name` in the directory `parent`. Under PMFS_COUNT_LOOKUPS, counts a lookup, and
  * "." finds `parent` itself whatever its type, as a file handle needs it.
  *
- * Cost:    no fence. The first use of a directory reads all of it.
+ * Cost:    no fence; but the first use of a directory of format 1 or 2 converts it, by
+ *          one transaction.
  * Errors:  -ENOENT, -ENOTDIR, -ENAMETOOLONG, -ESTALE.
  */
 int pmfs_lookup(struct pmfs *fs, uint64_t parent, const char *name,
