@@ -38,7 +38,7 @@ static const char help[] =
     "        noclone_fd          all threads share one descriptor of /dev/fuse\n"
     "        defaults, auto, noauto, user, nouser, users, owner, group, _netdev, "
     "nofail,\n"
-    "        noatime, relatime, x-*\n"
+    "        noatime, nodiratime, relatime, strictatime, sync, async, dirsync, x-*\n"
     "                            for fstab(5); without effect here\n"
     "  -f, --foreground      serve in this process until unmounted\n"
     "  -s, --single-thread   serve one request after the other\n"
