@@ -139,6 +139,37 @@ static void reader_sees_all_of_a_write_or_nothing(void **state)
     run_workers(f, ino, 0, write_or_read_uniform);
 }
 
+static pthread_barrier_t all_inside;
+
+static int wait_for_all(void *arg, const struct iovec *pieces, int count, size_t size)
+{
+    (void)arg, (void)pieces, (void)count, (void)size;
+    pthread_barrier_wait(&all_inside);
+    return 0;
+}
+
+static void *read_with_all_others(void *arg)
+{
+    struct worker *worker = arg;
+
+    for (int i = 0; i < 20; i++)
+        EXPECT(worker, pmfs_read_in_place(worker->f->fs, worker->ino, 0, BLOCK,
+                                          wait_for_all, NULL) == 0);
+    return NULL;
+}
+
+/* Each waits in the middle of its read until all are there: ctest sees it if one cannot. */
+static void readers_of_a_file_do_not_wait_for_each_other(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    truncate_to(f, ino, 4 * BLOCK);
+    assert_int_equal(pthread_barrier_init(&all_inside, NULL, THREADS), 0);
+    run_workers(f, ino, 0, read_with_all_others);
+    pthread_barrier_destroy(&all_inside);
+}
+
 /* Half of the threads copy one way, half the other; each file stays uniform. */
 static void *copy_or_zero(void *arg)
 {
@@ -421,6 +452,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(appends_of_many_threads_are_whole_and_in_order),
         TEST(reader_sees_all_of_a_write_or_nothing),
+        TEST(readers_of_a_file_do_not_wait_for_each_other),
         TEST(copies_in_both_directions_are_whole),
         TEST(attributes_of_many_threads_are_whole),
         TEST(names_of_many_threads_stay_consistent),
