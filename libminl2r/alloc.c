@@ -772,6 +772,46 @@ void alloc_unlock_bits(struct minl2r_pool *pool, struct bit_changes *bits)
     bits->count = 0;
 }
 
+/* Who holds the lock is the only one who stores to the word: no locked instruction. */
+static void store_bits(struct minl2r_pool *pool, struct pm_phase *phase,
+                       const struct bit_word *change)
+{
+    const uint64_t *word = pool_bitmap_word(pool, change->index * 64);
+    struct spin *lock = bit_lock(pool, change->index);
+
+    spin_lock(lock);
+    uint64_t value = (pm_load64(word) | change->set) & ~change->clear;
+
+    pm_store_piece(phase, word, &value, sizeof(value));
+    spin_unlock(lock);
+}
+
+void alloc_gather_bits(struct minl2r_pool *pool, struct pm_phase *phase,
+                       struct bit_changes *bits, struct block_run run, bool allocated)
+{
+    struct run_cursor cursor = run_begin(pool, run);
+    struct run_piece piece;
+
+    while (run_next(&cursor, &piece)) {
+        struct bit_word *at = &bits->words[piece.word % BIT_WORDS_MAX];
+
+        if (at->index != piece.word) {
+            if (at->set | at->clear)
+                store_bits(pool, phase, at);
+            *at = (struct bit_word){.index = piece.word};
+        }
+        *(allocated ? &at->set : &at->clear) |= piece.mask;
+    }
+}
+
+void alloc_store_bits(struct minl2r_pool *pool, struct pm_phase *phase,
+                      const struct bit_changes *bits)
+{
+    for (uint32_t i = 0; i < BIT_WORDS_MAX; i++)
+        if (bits->words[i].set | bits->words[i].clear)
+            store_bits(pool, phase, &bits->words[i]);
+}
+
 typedef void change_word_fn(struct pm_phase *phase, const uint64_t *word,
                             uint64_t bits);
 

@@ -96,6 +96,16 @@ void alloc_stream_bits(struct minl2r_pool *pool, struct pm_phase *phase,
                        struct bit_changes *bits);
 void alloc_unlock_bits(struct minl2r_pool *pool, struct bit_changes *bits);
 
+/*
+ * The same of any number of runs, through the cache: each word is stored when another one
+ * needs its place among those gathered, and the rest by alloc_store_bits(). Begins with
+ * zeros in `bits`; alloc_flush() in the same phase makes them durable.
+ */
+void alloc_gather_bits(struct minl2r_pool *pool, struct pm_phase *phase,
+                       struct bit_changes *bits, struct block_run run, bool allocated);
+void alloc_store_bits(struct minl2r_pool *pool, struct pm_phase *phase,
+                      const struct bit_changes *bits);
+
 /* Set or clear the media bits. alloc_flush() in the same phase makes them durable. */
 void alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
                    struct block_run run);

@@ -509,17 +509,12 @@ static void flush_slot(struct minl2r_tx *tx, const struct swap *swap)
     pm_flush(&tx->phase, pool_at(tx->pool, swap->slot), sizeof(swap->fresh));
 }
 
-/* Those in blocks that the transaction allocated. */
+/* Those in blocks that the transaction allocated, which are flushed whole. */
 static void store_own_slots(struct minl2r_tx *tx)
 {
-    for (uint32_t i = 0; i < tx->writes.swaps.count; i++) {
-        const struct swap *swap = &tx->writes.swaps.list[i];
-
-        if (!swap->slot_is_own)
-            continue;
-        store_slot(tx, swap);
-        flush_slot(tx, swap);
-    }
+    for (uint32_t i = 0; i < tx->writes.swaps.count; i++)
+        if (tx->writes.swaps.list[i].slot_is_own)
+            store_slot(tx, &tx->writes.swaps.list[i]);
 }
 
 /* Fresh bytes come first: a block that is swapped takes those of the old one along. */
@@ -609,9 +604,9 @@ static bool add_bits(struct minl2r_tx *tx, struct block_run run, bool allocated)
     return alloc_add_bits(tx->pool, &tx->bits, run, allocated);
 }
 
-static bool store_bits(struct minl2r_tx *tx, struct block_run run, bool allocated)
+static bool gather_bits(struct minl2r_tx *tx, struct block_run run, bool allocated)
 {
-    (allocated ? alloc_publish : alloc_unpublish)(tx->pool, &tx->phase, run);
+    alloc_gather_bits(tx->pool, &tx->phase, &tx->bits, run, allocated);
     return true;
 }
 
@@ -628,8 +623,9 @@ static bool change_bits(struct minl2r_tx *tx)
         alloc_stream_bits(tx->pool, &tx->phase, &tx->bits);
         return true;
     }
-    tx->bits.count = 0;
-    all_bits(tx, store_bits);
+    tx->bits = (struct bit_changes){0};
+    all_bits(tx, gather_bits);
+    alloc_store_bits(tx->pool, &tx->phase, &tx->bits);
     return false;
 }
 
