@@ -931,17 +931,17 @@ void alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which, uint64_t mar
     spin_unlock(&stash->lock);
 }
 
-void alloc_prefetch_next(const struct minl2r_pool *pool)
+void alloc_prefetch(const struct minl2r_pool *pool, uint32_t count)
 {
     const struct stash *stash = own_stash(pool->alloc);
-    uint64_t begin = load(&stash->begin);
+    uint64_t begin = load(&stash->begin), ready = load(&stash->ready);
 
-    if (begin >= load(&stash->ready))
-        return;
-    uint64_t index = load(&stash->ring[begin % STASH_SIZE]);
+    for (; begin < ready && count > 0; begin++, count--) {
+        uint64_t index = load(&stash->ring[begin % STASH_SIZE]);
 
-    __builtin_prefetch(pool_at(pool, block_offset(&pool->geo, index)), 1);
-    __builtin_prefetch(pool_bitmap_word(pool, index), 1);
+        __builtin_prefetch(pool_at(pool, block_offset(&pool->geo, index)), 1);
+        __builtin_prefetch(pool_bitmap_word(pool, index), 1);
+    }
 }
 
 /* ---- Recovery -------------------------------------------------------------------- */

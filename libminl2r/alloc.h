@@ -132,8 +132,8 @@ void alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which, uint64_t mar
 /* To the thread's own. False: no room. */
 bool alloc_quarantine(struct minl2r_pool *pool, uint64_t block);
 
-/* The block that is likely reserved next, to the cache; harmless if it is not. */
-void alloc_prefetch_next(const struct minl2r_pool *pool);
+/* The blocks that are likely reserved next, to the cache; harmless if they are not. */
+void alloc_prefetch(const struct minl2r_pool *pool, uint32_t count);
 
 /*
  * Recovery: claims the blocks of a log segment in DRAM. False if one of them is

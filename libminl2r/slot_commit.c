@@ -319,7 +319,7 @@ static int store_in_place(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
     watch_remember(tx->pool, tx->lane, tx->cursor.generation, &tx->writes);
     if (tx->writes.swaps.count > 0)
-        alloc_prefetch_next(tx->pool);
+        alloc_prefetch(tx->pool, 1);
     commit_store_in_place(tx);
     if (tx->cursor.index > 0)
         own(tx, plan);

@@ -350,6 +350,20 @@ static bool may_swap(const struct writeset *ws, uint64_t block)
 }
 
 /*
+ * Finds the pages of fresh blocks that likely follow, while the newest drains: of large
+ * writes those of many at once, since each alone may take as long as a block to drain.
+ */
+static void prefetch_fresh(const struct writeset *ws)
+{
+    enum { MANY = 8 };
+
+    if (ws->fresh_count == 2)
+        alloc_prefetch(ws->pool, 1);
+    else if (ws->fresh_count % MANY == 3)
+        alloc_prefetch(ws->pool, MANY);
+}
+
+/*
  * The common case in a fraction of the instructions: the whole of a block that has not
  * been written yet, with everything at hand. False, having changed nothing that
  * matters, for any other.
@@ -376,8 +390,7 @@ static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t block,
         ws->log_queued -= LOG_SWAP_SIZE_MAX;
         return false;
     }
-    if (ws->fresh_count > 1) /* finds the page of the next while this one drains */
-        alloc_prefetch_next(ws->pool);
+    prefetch_fresh(ws);
     stream_block(ws, fresh, src);
     swaps_add_loose(&ws->swaps, slot, slot_is_own, block, fresh);
     return true;
