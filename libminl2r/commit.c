@@ -227,8 +227,11 @@ static int settle(struct minl2r_tx *tx)
 /* Settles what slot commits left live, for a log that may change any of it. */
 static void settle_others(struct minl2r_tx *tx)
 {
-    if (live_possible(tx->pool))
-        live_settle_all(tx->pool, tx->lane, &tx->phase, &tx->writes.settling);
+    if (!live_others_possible(tx->pool, tx->lane))
+        return;
+    if (live_round_begins(lane_next_generation(tx->lane)))
+        live_look_for_idle(tx->pool, tx->lane, &tx->phase, &tx->writes.settling);
+    live_settle_all(tx->pool, tx->lane, &tx->phase, &tx->writes.settling);
 }
 
 /* F1, which also settles. */
@@ -869,20 +872,13 @@ static int commit_word(struct minl2r_tx *tx, const struct block_write *write)
     return commit_order(tx); /* I3: the word, then the caller's return */
 }
 
-/* Of one that is not yet in the list, though others are: see live_link(). */
-static void link_lane(struct minl2r_pool *pool, struct lane *lane)
-{
-    if (!lane->is_linked && live_possible(pool))
-        live_link(pool, lane);
-}
-
 int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
 {
     struct lane *lane = lane_wait_commit(pool);
     struct pm_phase phase = {.pm = &pool->pm, .stats = &lane->stats};
     int result = pool_usable(pool);
 
-    link_lane(pool, lane);
+    live_stir(pool, lane);
     if (result == 0 && live_possible(pool))
         result = live_settle_word_now(pool, pool_offset(pool, p), &phase);
     if (result == 0) {
@@ -921,7 +917,7 @@ static int commit_changes(struct minl2r_tx *tx)
 {
     if (!tx->lane)
         tx->lane = lane_wait_commit(tx->pool);
-    link_lane(tx->pool, tx->lane);
+    live_stir(tx->pool, tx->lane);
     const struct block_write *word = find_lone_word(tx);
     struct slot_plan plan;
     /* A lane whose generation failed half-way must not begin it again. */

@@ -57,6 +57,9 @@ struct listed {
     uint8_t entries[LISTED_KINDS][LISTED_COUNT]; /* atomic */
 };
 
+/* Does a lane count among those that others look at? See live.h. */
+enum wakefulness { LANE_ASLEEP, LANE_DROWSY, LANE_AWAKE };
+
 /*
  * The DRAM twin of a struct pm_lane. All fields but `busy` belong to who holds the
  * lane; those of live.h others read, too: apart from the rest, and what changes with
@@ -77,7 +80,9 @@ struct lane {
     struct interval blocks; /* that the live generation allocated; seldom any */
     struct listed *listed;  /* NULL: not yet */
     uint8_t listed_tag;     /* 0: nothing is listed, but anything may be owned */
+    uint8_t wakefulness;
     bool is_linked;
+    bool is_stirring; /* has committed since somebody looked for idle ones */
     uint32_t index;
 } __attribute__((aligned(128)));
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "libminl2r/alloc.h"
+#include "libminl2r/spin.h"
 #include "libminl2r/watch.h"
 
 #define ROUND 1024 /* generations; what a lane listed in the last one is forgotten */
@@ -19,6 +20,12 @@ int settling_init(struct settling *settling, const struct minl2r_pool *pool)
 void settling_finish(struct settling *settling)
 {
     free(settling->generations);
+}
+
+/* One that is asleep owns nothing. */
+static bool is_other(const struct lane *lane, const struct lane *own)
+{
+    return lane != own && live_wakefulness(lane) != LANE_ASLEEP;
 }
 
 /* Lanes enter this list at its head, once, and stay. */
@@ -111,7 +118,7 @@ void live_settle_all(struct minl2r_pool *pool, const struct lane *own,
                      struct pm_phase *phase, struct settling *settling)
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
-        if (lane != own)
+        if (is_other(lane, own))
             settle(pool, lane, phase, settling);
 }
 
@@ -120,7 +127,7 @@ void live_settle_bytes(struct minl2r_pool *pool, const struct lane *own,
                        struct settling *settling)
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
-        if (lane != own && owns_bytes(lane, range))
+        if (is_other(lane, own) && owns_bytes(lane, range))
             settle(pool, lane, phase, settling);
 }
 
@@ -129,7 +136,7 @@ void live_settle_word(struct minl2r_pool *pool, const struct lane *own,
                       struct settling *settling)
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
-        if (lane != own && (owns_bytes(lane, range) || owns_slots(lane, range)))
+        if (is_other(lane, own) && (owns_bytes(lane, range) || owns_slots(lane, range)))
             settle(pool, lane, phase, settling);
 }
 
@@ -138,7 +145,7 @@ void live_settle_blocks(struct minl2r_pool *pool, const struct lane *own,
                         struct settling *settling)
 {
     for (const struct lane *lane = first_lane(pool); lane; lane = lane->next_live)
-        if (lane != own && overlaps(&lane->blocks, range))
+        if (is_other(lane, own) && overlaps(&lane->blocks, range))
             settle(pool, lane, phase, settling);
 }
 
@@ -168,7 +175,8 @@ int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
     struct interval range = {offset, offset + sizeof(uint64_t)};
 
     for (struct lane *lane = first_lane(pool); lane; lane = lane->next_live) {
-        if (!owns_bytes(lane, range) && !owns_slots(lane, range))
+        if (!is_other(lane, NULL) ||
+            (!owns_bytes(lane, range) && !owns_slots(lane, range)))
             continue;
         uint64_t generation = live_generation_of(lane);
 
@@ -267,7 +275,41 @@ void live_own(struct lane *lane, struct interval slots, const struct owned *byte
     store_interval(&lane->blocks, blocks);
 }
 
-void live_link(struct minl2r_pool *pool, struct lane *lane)
+/* ---- Sleep ----------------------------------------------------------------------- */
+
+static bool change_wakefulness(struct lane *lane, uint8_t from, uint8_t to)
+{
+    return __atomic_compare_exchange_n(&lane->wakefulness, &from, to, false,
+                                       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+static void put_to_sleep(struct minl2r_pool *pool, struct lane *lane)
+{
+    if (!change_wakefulness(lane, LANE_AWAKE, LANE_DROWSY))
+        return;
+    bool sleeps = spin_barrier() && live_generation_of(lane) == 0;
+
+    if (change_wakefulness(lane, LANE_DROWSY, sleeps ? LANE_ASLEEP : LANE_AWAKE) &&
+        sleeps)
+        __atomic_sub_fetch(&pool->awake_lanes, 1, __ATOMIC_SEQ_CST);
+}
+
+void live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
+                        struct pm_phase *phase, struct settling *settling)
+{
+    for (struct lane *lane = first_lane(pool); lane; lane = lane->next_live) {
+        if (!is_other(lane, own))
+            continue;
+        if (__atomic_load_n(&lane->is_stirring, __ATOMIC_RELAXED))
+            __atomic_store_n(&lane->is_stirring, false, __ATOMIC_RELAXED);
+        else if (live_generation_of(lane) != 0)
+            settle(pool, lane, phase, settling);
+        else
+            put_to_sleep(pool, lane);
+    }
+}
+
+static void link_lane(struct minl2r_pool *pool, struct lane *lane)
 {
     lane->is_linked = true;
     lane->next_live = first_lane(pool);
@@ -276,9 +318,19 @@ void live_link(struct minl2r_pool *pool, struct lane *lane)
         ;
 }
 
+void live_wake(struct minl2r_pool *pool, struct lane *lane)
+{
+    if (!lane->is_linked)
+        link_lane(pool, lane);
+    if (__atomic_exchange_n(&lane->wakefulness, LANE_AWAKE, __ATOMIC_SEQ_CST) ==
+        LANE_ASLEEP)
+        __atomic_add_fetch(&pool->awake_lanes, 1, __ATOMIC_SEQ_CST);
+}
+
 void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation)
 {
     __atomic_store_n(&lane->live, generation, __ATOMIC_RELEASE);
-    if (!lane->is_linked)
-        live_link(pool, lane);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* the rest is spin_barrier()'s */
+    if (live_wakefulness(lane) != LANE_AWAKE)
+        live_wake(pool, lane);
 }

@@ -33,6 +33,15 @@
  * when the lane is not live. As long as no other lane is linked there is no list: who
  * links one looks at all ranges until this lane's next commit.
  *
+ * A thread that commits no more leaves its lane live, and whoever commits would look at it
+ * for ever. So each lane looks for idle ones, once in IDLE_ROUND of its generations: first
+ * they are settled, by its F1, and the next time they fall asleep. A lane that is asleep is
+ * not live, and nobody looks at it: awake_lanes tells whether there are others at all. Its
+ * holder wakes it in live_enter(), after the store that makes it live. Who puts it to sleep
+ * marks it as drowsy, has all processors pass a barrier, and then looks whether it is live:
+ * either the barrier came after that store, which is seen then, or before it, and the
+ * holder sees the mark.
+ *
  * Settling raises a word that other threads may be raising, too, to a generation that
  * committed; the lane itself may have gone on. A lane counts as settled only after the
  * fence of one who raised it (live_forget).
@@ -61,13 +70,18 @@ static inline bool live_possible(const struct minl2r_pool *pool)
     return __atomic_load_n(&pool->live_lanes, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* Can there be one of another lane? */
+static inline enum wakefulness live_wakefulness(const struct lane *lane)
+{
+    return (enum wakefulness)__atomic_load_n(&lane->wakefulness, __ATOMIC_ACQUIRE);
+}
+
+/* Can there be one of another lane? The count comes first: it is lowered last. */
 static inline bool live_others_possible(const struct minl2r_pool *pool,
                                         const struct lane *own)
 {
-    const struct lane *first = __atomic_load_n(&pool->live_lanes, __ATOMIC_ACQUIRE);
+    uint32_t awake = __atomic_load_n(&pool->awake_lanes, __ATOMIC_ACQUIRE);
 
-    return first && (first != own || own->next_live);
+    return awake > (live_wakefulness(own) != LANE_ASLEEP);
 }
 
 /*
@@ -86,6 +100,17 @@ void live_settle_word(struct minl2r_pool *pool, const struct lane *own,
 void live_settle_blocks(struct minl2r_pool *pool, const struct lane *own,
                         struct interval range, struct pm_phase *phase,
                         struct settling *settling);
+
+/* Settles, likewise, the lanes that are idle; those that are not even live fall asleep. */
+#define IDLE_ROUND 64
+void live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
+                        struct pm_phase *phase, struct settling *settling);
+
+/* Is it time to, before `generation`? Early, so that it is when few have committed. */
+static inline bool live_round_begins(uint64_t generation)
+{
+    return generation % IDLE_ROUND == 1;
+}
 
 /* The same of the word at `offset`, with a fence where one is needed. -EIO. */
 int live_settle_word_now(struct minl2r_pool *pool, uint64_t offset,
@@ -117,8 +142,17 @@ void live_own(struct lane *lane, struct interval slots, const struct owned *byte
 bool live_lists(const struct minl2r_pool *pool, struct lane *lane, uint64_t generation);
 void live_list(struct lane *lane, enum listed_kind kind, struct interval range);
 
+/* For who holds the lane: others look at it from now on, and list what they own. */
+void live_wake(struct minl2r_pool *pool, struct lane *lane);
+
 /* A lane of a thread that looks at others' is there, too: so they list. */
-void live_link(struct minl2r_pool *pool, struct lane *lane);
+static inline void live_stir(struct minl2r_pool *pool, struct lane *lane)
+{
+    if (live_wakefulness(lane) != LANE_AWAKE && live_possible(pool))
+        live_wake(pool, lane);
+    if (!__atomic_load_n(&lane->is_stirring, __ATOMIC_RELAXED))
+        __atomic_store_n(&lane->is_stirring, true, __ATOMIC_RELAXED);
+}
 
 /* The generation, which committed, stays live. */
 void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation);

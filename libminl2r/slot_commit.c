@@ -146,6 +146,8 @@ static void settle_owners(struct minl2r_tx *tx)
 
     if (!live_others_possible(tx->pool, tx->lane))
         return;
+    if (live_round_begins(lane_next_generation(tx->lane)))
+        live_look_for_idle(tx->pool, tx->lane, &tx->phase, settling);
     for (uint32_t i = 0; i < tx->writes.swaps.count; i++)
         settle_owners_of_swap(tx, &tx->writes.swaps.list[i]);
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)

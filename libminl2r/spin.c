@@ -95,6 +95,11 @@ bool spin_try_other(struct spin *spin)
     return state == 0 ? take_first(spin) : take_from(spin, state);
 }
 
+bool spin_barrier(void)
+{
+    return can_bias() && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
 void spin_wait(uint32_t round)
 {
     static const struct timespec sleep = {.tv_nsec = SLEEP_NS};

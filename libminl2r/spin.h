@@ -63,6 +63,12 @@ static inline void spin_unlock(struct spin *spin)
         __atomic_store_n(&spin->state, SPIN_SHARED, __ATOMIC_RELEASE);
 }
 
+/*
+ * Has all threads of this process pass a barrier: what one of them loads after it comes after
+ * its own stores before it. False where that cannot be had.
+ */
+bool spin_barrier(void);
+
 /* Waits a little longer at each round: first in place, then off the processor. */
 void spin_wait(uint32_t round);
 

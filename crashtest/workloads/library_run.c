@@ -353,11 +353,19 @@ static void begin_run(const struct script *script)
     rig.failed = NULL;
 }
 
-/* As if each had been used already: so all of them list what they own. */
-static void link_lanes(struct minl2r_pool *pool)
+/*
+ * As if each had been used lately: so all of them list what they own. And the next time it
+ * looks for those that are idle.
+ */
+static void wake_lanes(struct minl2r_pool *pool)
 {
-    for (uint32_t i = 0; i < pool->geo.lane_count; i++)
-        live_link(pool, &pool->lanes[i]);
+    for (uint32_t i = 0; i < pool->geo.lane_count; i++) {
+        struct lane *lane = &pool->lanes[i];
+
+        lane->generation += -lane->generation % IDLE_ROUND;
+        live_wake(pool, lane);
+        live_stir(pool, lane);
+    }
 }
 
 static int open_pool(const uint8_t *memory, const struct setting *setting)
@@ -366,7 +374,7 @@ static int open_pool(const uint8_t *memory, const struct setting *setting)
 
     rig.pool.prove = setting->options.commit == MINL2R_COMMIT_PROVE;
     if (result == 0 && rig.pool.prove)
-        link_lanes(&rig.pool);
+        wake_lanes(&rig.pool);
     return result;
 }
 

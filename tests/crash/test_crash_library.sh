@@ -99,6 +99,9 @@ slots)
     for setting in slots-and-bytes own-lanes; do
         explore_power_failures --length 2 --setting $setting "${slot_operations[@]}"
     done
+    # A lane that is idle is settled before it falls asleep.
+    explore_power_failures --length 3 --setting own-lanes --operation words \
+        --operation block_whole --operation word_of_words
     # What ends a quarantine, and what does not, although it is long enough.
     explore_power_failures --length 3 --setting slots-and-bytes --operation swap_many \
         --operation write_same --operation block_beside_open

@@ -395,7 +395,7 @@ static void what_a_live_lane_changed_settles_it(struct bed *bed, uint32_t lanes)
 
     for (uint64_t generation = 1; generation < 5000; generation++) {
         if (generation == 100) /* until then nothing is listed */
-            live_link(bed->pool, &bed->pool->lanes[0]);
+            live_wake(bed->pool, &bed->pool->lanes[0]);
         change(bed->pool, lane, generation, &random, &now);
         for (int i = 0; i < 3; i++)
             expect_owned(bed->pool, &now, &random, &spared);
@@ -426,6 +426,126 @@ static void lone_lane_lists_nothing(void **state)
     remove_bed(&bed);
 }
 
+/* ---- Lanes that are idle --------------------------------------------------------- */
+
+/* As a commit in `own` does at times. */
+static void look_for_idle(struct minl2r_pool *pool, const struct lane *own,
+                          struct settling *settling)
+{
+    struct minl2r_stats stats = {0};
+    struct pm_phase phase = {.pm = &pool->pm, .stats = &stats};
+
+    live_look_for_idle(pool, own, &phase, settling);
+    pm_fence(&phase);
+    live_forget(pool, settling);
+}
+
+static void idle_lane_is_settled_then_falls_asleep(void **state)
+{
+    struct bed bed;
+    struct random random = {1};
+    struct changed now;
+    struct settling settling;
+    uint32_t spared = 0;
+
+    (void)state;
+    make_bed(&bed, 2);
+    struct lane *own = &bed.pool->lanes[0], *idle = &bed.pool->lanes[2];
+
+    assert_ok(settling_init(&settling, bed.pool));
+    live_wake(bed.pool, own);
+    live_stir(bed.pool, idle);
+    change(bed.pool, idle, 1, &random, &now);
+    look_for_idle(bed.pool, own, &settling);
+    assert_int_equal(live_generation_of(idle), 1);
+    look_for_idle(bed.pool, own, &settling);
+    assert_int_equal(live_generation_of(idle), 0);
+    assert_int_equal(pool_lane(bed.pool, 2)->settled, 1);
+    assert_true(live_others_possible(bed.pool, own));
+    look_for_idle(bed.pool, own, &settling);
+    if (spin_barrier())
+        assert_false(live_others_possible(bed.pool, own));
+    for (uint64_t generation = 2; generation < 100; generation++) {
+        change(bed.pool, idle, generation, &random, &now);
+        assert_true(live_others_possible(bed.pool, own));
+        expect_owned(bed.pool, &now, &random, &spared);
+        for (uint64_t i = 0; i < generation % 4; i++)
+            look_for_idle(bed.pool, own, &settling);
+    }
+    idle->generation = 100;
+    settling_finish(&settling);
+    remove_bed(&bed);
+}
+
+#define WAKES 2000
+#define FAR_STORES 16
+struct sleeper {
+    struct minl2r_pool *pool;
+    struct settling settling;
+    uint32_t rounds; /* atomic */
+    bool stop;       /* atomic */
+};
+
+static void *put_lanes_to_sleep(void *arg)
+{
+    struct sleeper *sleeper = arg;
+
+    while (!__atomic_load_n(&sleeper->stop, __ATOMIC_RELAXED)) {
+        look_for_idle(sleeper->pool, &sleeper->pool->lanes[0], &sleeper->settling);
+        __atomic_add_fetch(&sleeper->rounds, 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+static void await_rounds(const struct sleeper *sleeper, uint32_t count)
+{
+    uint32_t begin = __atomic_load_n(&sleeper->rounds, __ATOMIC_ACQUIRE);
+
+    for (uint32_t i = 0;
+         __atomic_load_n(&sleeper->rounds, __ATOMIC_ACQUIRE) - begin < count; i++)
+        spin_wait(i);
+}
+
+/* Stores that miss the cache: what is stored next waits for them, and is seen late. */
+static void store_slowly(struct random *random)
+{
+    static uint8_t far[(size_t)32 << 20];
+
+    for (int i = 0; i < FAR_STORES; i++)
+        far[random_below(random, sizeof(far))] = 1;
+}
+
+/* One that fell asleep as it became live would stay live. */
+static void lane_does_not_fall_asleep_as_it_commits(void **state)
+{
+    struct bed bed;
+    struct random random = {1};
+    pthread_t thread;
+
+    (void)state;
+    make_bed(&bed, 2);
+    struct sleeper sleeper = {.pool = bed.pool};
+    struct lane *own = &bed.pool->lanes[0], *other = &bed.pool->lanes[2];
+
+    assert_ok(settling_init(&sleeper.settling, bed.pool));
+    live_wake(bed.pool, own);
+    assert_int_equal(pthread_create(&thread, NULL, put_lanes_to_sleep, &sleeper), 0);
+    for (uint64_t generation = 1; generation <= WAKES; generation++) {
+        store_slowly(&random);
+        live_enter(bed.pool, other, generation);
+        assert_true(live_others_possible(bed.pool, own) ||
+                    live_generation_of(other) == 0);
+        await_rounds(&sleeper, (uint32_t)(generation % 3));
+        assert_true(live_others_possible(bed.pool, own) ||
+                    live_generation_of(other) == 0);
+    }
+    __atomic_store_n(&sleeper.stop, true, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    other->generation = WAKES;
+    settling_finish(&sleeper.settling);
+    remove_bed(&bed);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -439,6 +559,8 @@ int main(void)
         cmocka_unit_test(commit_is_settled_when_it_returns),
         cmocka_unit_test(what_a_live_lane_changed_settles_it_always),
         cmocka_unit_test(lone_lane_lists_nothing),
+        cmocka_unit_test(idle_lane_is_settled_then_falls_asleep),
+        cmocka_unit_test(lane_does_not_fall_asleep_as_it_commits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
