@@ -35,6 +35,9 @@ const struct setting library_settings[] = {
      "the same, and each operation as a thread of its own, in a lane before the last's",
      .medium = MINL2R_DAX, .has_own_lanes = true,
      .options = {SMALL_LOG, .lanes = 3, .commit = MINL2R_COMMIT_PROVE}},
+    {"idle-lanes", "the same, and each looks for lanes that are idle",
+     .medium = MINL2R_DAX, .has_own_lanes = true, .looks_for_idle = true,
+     .options = {SMALL_LOG, .lanes = 3, .commit = MINL2R_COMMIT_PROVE}},
     {"swap-always", "one lane; every block that is written is swapped",
      .medium = MINL2R_DAX,
      .options = {SMALL_LOG, .lanes = 1, .pointer_threshold = MINL2R_POINTER_ALWAYS}},
@@ -353,16 +356,14 @@ static void begin_run(const struct script *script)
     rig.failed = NULL;
 }
 
-/*
- * As if each had been used lately: so all of them list what they own. And the next time it
- * looks for those that are idle.
- */
-static void wake_lanes(struct minl2r_pool *pool)
+/* As if each had been used lately: so all of them list what they own. */
+static void wake_lanes(struct minl2r_pool *pool, const struct setting *setting)
 {
     for (uint32_t i = 0; i < pool->geo.lane_count; i++) {
         struct lane *lane = &pool->lanes[i];
 
-        lane->generation += -lane->generation % IDLE_ROUND;
+        if (setting->looks_for_idle)
+            lane->generation += -lane->generation % IDLE_ROUND;
         live_wake(pool, lane);
         live_stir(pool, lane);
     }
@@ -374,7 +375,7 @@ static int open_pool(const uint8_t *memory, const struct setting *setting)
 
     rig.pool.prove = setting->options.commit == MINL2R_COMMIT_PROVE;
     if (result == 0 && rig.pool.prove)
-        wake_lanes(&rig.pool);
+        wake_lanes(&rig.pool, setting);
     return result;
 }
 

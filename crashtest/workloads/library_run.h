@@ -31,7 +31,8 @@ struct setting {
     enum no_pool no_pool;
     bool has_no_root;
     bool is_full;
-    bool has_own_lanes; /* steps in a row run in lanes of their own, downwards */
+    bool has_own_lanes;  /* steps in a row run in lanes of their own, downwards */
+    bool looks_for_idle; /* so does each commit; else once in IDLE_ROUND */
 };
 extern const struct setting library_settings[];
 extern const uint32_t library_setting_count;

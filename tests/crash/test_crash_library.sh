@@ -100,7 +100,7 @@ slots)
         explore_power_failures --length 2 --setting $setting "${slot_operations[@]}"
     done
     # A lane that is idle is settled before it falls asleep.
-    explore_power_failures --length 3 --setting own-lanes --operation words \
+    explore_power_failures --length 3 --setting idle-lanes --operation words \
         --operation block_whole --operation word_of_words
     # What ends a quarantine, and what does not, although it is long enough.
     explore_power_failures --length 3 --setting slots-and-bytes --operation swap_many \
