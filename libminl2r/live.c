@@ -294,9 +294,15 @@ static void put_to_sleep(struct minl2r_pool *pool, struct lane *lane)
         __atomic_sub_fetch(&pool->awake_lanes, 1, __ATOMIC_SEQ_CST);
 }
 
+/*
+ * One thread at a time: a second one could mark a lane as drowsy again that has woken since
+ * the first one saw that it was not live, which would take the mark for its own.
+ */
 void live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
                         struct pm_phase *phase, struct settling *settling)
 {
+    if (__atomic_exchange_n(&pool->looks_for_idle, true, __ATOMIC_ACQUIRE))
+        return;
     for (struct lane *lane = first_lane(pool); lane; lane = lane->next_live) {
         if (!is_other(lane, own))
             continue;
@@ -307,6 +313,7 @@ void live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
         else
             put_to_sleep(pool, lane);
     }
+    __atomic_store_n(&pool->looks_for_idle, false, __ATOMIC_RELEASE);
 }
 
 static void link_lane(struct minl2r_pool *pool, struct lane *lane)

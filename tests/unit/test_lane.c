@@ -481,6 +481,7 @@ static void idle_lane_is_settled_then_falls_asleep(void **state)
 #define FAR_STORES 16
 struct sleeper {
     struct minl2r_pool *pool;
+    const struct lane *lane;
     struct settling settling;
     uint32_t rounds; /* atomic */
     bool stop;       /* atomic */
@@ -491,7 +492,7 @@ static void *put_lanes_to_sleep(void *arg)
     struct sleeper *sleeper = arg;
 
     while (!__atomic_load_n(&sleeper->stop, __ATOMIC_RELAXED)) {
-        look_for_idle(sleeper->pool, &sleeper->pool->lanes[0], &sleeper->settling);
+        look_for_idle(sleeper->pool, sleeper->lane, &sleeper->settling);
         __atomic_add_fetch(&sleeper->rounds, 1, __ATOMIC_RELEASE);
     }
     return NULL;
@@ -515,34 +516,43 @@ static void store_slowly(struct random *random)
         far[random_below(random, sizeof(far))] = 1;
 }
 
+#define SLEEPERS 2
+
 /* One that fell asleep as it became live would stay live. */
 static void lane_does_not_fall_asleep_as_it_commits(void **state)
 {
     struct bed bed;
     struct random random = {1};
-    pthread_t thread;
+    struct sleeper sleepers[SLEEPERS];
+    pthread_t threads[SLEEPERS];
 
     (void)state;
-    make_bed(&bed, 2);
-    struct sleeper sleeper = {.pool = bed.pool};
+    make_bed(&bed, 3);
     struct lane *own = &bed.pool->lanes[0], *other = &bed.pool->lanes[2];
 
-    assert_ok(settling_init(&sleeper.settling, bed.pool));
     live_wake(bed.pool, own);
-    assert_int_equal(pthread_create(&thread, NULL, put_lanes_to_sleep, &sleeper), 0);
+    for (int i = 0; i < SLEEPERS; i++) {
+        sleepers[i] =
+            (struct sleeper){.pool = bed.pool, .lane = &bed.pool->lanes[i]};
+        assert_ok(settling_init(&sleepers[i].settling, bed.pool));
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, put_lanes_to_sleep, &sleepers[i]), 0);
+    }
     for (uint64_t generation = 1; generation <= WAKES; generation++) {
         store_slowly(&random);
         live_enter(bed.pool, other, generation);
         assert_true(live_others_possible(bed.pool, own) ||
                     live_generation_of(other) == 0);
-        await_rounds(&sleeper, (uint32_t)(generation % 3));
+        await_rounds(&sleepers[0], (uint32_t)(generation % 3));
         assert_true(live_others_possible(bed.pool, own) ||
                     live_generation_of(other) == 0);
     }
-    __atomic_store_n(&sleeper.stop, true, __ATOMIC_RELAXED);
-    pthread_join(thread, NULL);
+    for (int i = 0; i < SLEEPERS; i++) {
+        __atomic_store_n(&sleepers[i].stop, true, __ATOMIC_RELAXED);
+        pthread_join(threads[i], NULL);
+        settling_finish(&sleepers[i].settling);
+    }
     other->generation = WAKES;
-    settling_finish(&sleeper.settling);
     remove_bed(&bed);
 }
 
