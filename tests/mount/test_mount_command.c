@@ -762,7 +762,7 @@ static void stats_count_what_a_change_costs(void **state)
     assert_success(mkdir(in_mount(f, "dir"), 0755));
     assert_int_equal(pmfs(f, "stats", "--json", in_mount(f, "dir"), NULL), 0);
     assert_int_equal((int)(json_number(f, "commits") - commits), 1);
-    assert_int_equal((int)(json_number(f, "fences") - fences), 3);
+    assert_int_equal((int)(json_number(f, "fences") - fences), 2);
     assert_int_equal(pmfs(f, "stats", f->mountpoint, NULL), 0);
     assert_said(f, "pointer_swaps");
 }
