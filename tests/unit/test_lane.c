@@ -532,8 +532,7 @@ static void lane_does_not_fall_asleep_as_it_commits(void **state)
 
     live_wake(bed.pool, own);
     for (int i = 0; i < SLEEPERS; i++) {
-        sleepers[i] =
-            (struct sleeper){.pool = bed.pool, .lane = &bed.pool->lanes[i]};
+        sleepers[i] = (struct sleeper){.pool = bed.pool, .lane = &bed.pool->lanes[i]};
         assert_ok(settling_init(&sleepers[i].settling, bed.pool));
         assert_int_equal(
             pthread_create(&threads[i], NULL, put_lanes_to_sleep, &sleepers[i]), 0);
