@@ -373,7 +373,7 @@ static void log_swap(struct log_writer *writer, const struct swap *swap)
         log_append_blocks(writer, PM_FREE, (struct block_run){swap->block, 1});
 }
 
-static void log_runs(struct log_writer *writer, enum pm_record_type type,
+void commit_log_runs(struct log_writer *writer, enum pm_record_type type,
                      const struct run_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++)
@@ -390,8 +390,8 @@ static int log_changes(struct minl2r_tx *tx)
                     tx->writes.snapshots.count == 0 && commit_streams_slots(tx));
     for (uint32_t i = 0; i < tx->writes.swaps.count; i++)
         log_swap(&writer, &tx->writes.swaps.list[i]);
-    log_runs(&writer, PM_ALLOC, &tx->writes.allocs);
-    log_runs(&writer, PM_FREE, &tx->writes.frees);
+    commit_log_runs(&writer, PM_ALLOC, &tx->writes.allocs);
+    commit_log_runs(&writer, PM_FREE, &tx->writes.frees);
     log_end(&writer);
     return commit_log_result(tx, &writer);
 }

@@ -49,6 +49,10 @@ void commit_prefetch_in_place(const struct minl2r_tx *tx);
 /* Begins the lane's next generation, unless a snapshot has, and a log of it. */
 struct log_writer commit_begin_log(struct minl2r_tx *tx);
 
+/* A record of each run of blocks. */
+void commit_log_runs(struct log_writer *writer, enum pm_record_type type,
+                     const struct run_list *list);
+
 /* -EIO, poisoning the pool, for a log that had not the room that was reserved. */
 int commit_log_result(struct minl2r_tx *tx, const struct log_writer *writer);
 

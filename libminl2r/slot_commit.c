@@ -237,9 +237,7 @@ static void log_allocs(struct log_writer *writer, const struct writeset *ws)
         if (ws->swaps.list[i].slot_is_own)
             log_append_blocks(writer, PM_ALLOC,
                               (struct block_run){ws->swaps.list[i].fresh, 1});
-    for (uint32_t i = 0; i < ws->allocs.count; i++)
-        if (ws->allocs.runs[i].count > 0)
-            log_append_blocks(writer, PM_ALLOC, ws->allocs.runs[i]);
+    commit_log_runs(writer, PM_ALLOC, &ws->allocs);
 }
 
 static int log_changes(struct minl2r_tx *tx, const struct slot_plan *plan)

@@ -396,7 +396,7 @@ static int hole_in_own_block(struct minl2r_pool *pool, struct minl2r_tx *tx,
     return minl2r_tx_write(tx, find_hole(side), &own, sizeof(own));
 }
 
-/* A block of slots that the slot names which is that of the side's tree. */
+/* The slot that names the topmost node of the side's tree. */
 static const uint64_t *tree(const struct side *side)
 {
     return &side->many[LIBRARY_TREE];
