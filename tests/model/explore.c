@@ -240,11 +240,14 @@ struct seen {
 
 static uint32_t hash_of(const struct state *state)
 {
-    const uint8_t *bytes = (const uint8_t *)state;
     uint64_t hash = 14695981039346656037u;
+    uint16_t part;
 
-    for (size_t i = 0; i < sizeof(*state); i++)
-        hash = (hash ^ bytes[i]) * 1099511628211u;
+    _Static_assert(sizeof(*state) % sizeof(part) == 0, "it is made of such parts");
+    for (size_t i = 0; i < sizeof(*state); i += sizeof(part)) {
+        memcpy(&part, (const uint8_t *)state + i, sizeof(part));
+        hash = (hash ^ part) * 1099511628211u;
+    }
     return (uint32_t)(hash >> 32);
 }
 
@@ -287,6 +290,8 @@ static void init_state(const struct scenario *s, struct state *state)
 {
     memset(state, 0, sizeof(*state));
     memcpy(&state->machine.durable[CELL], s->cells, sizeof(s->cells));
+    for (uint8_t lane = 0; lane < LANES && !scenario_has_sleep(s); lane++)
+        state->twin.wakefulness[lane] = AWAKE;
     for (uint8_t b = 1; b < BLOCKS; b++) {
         bool named = is_named(s, s->cells, b);
 

@@ -22,11 +22,27 @@ enum what {
     OWN,   /* range `word`, for the batch that is going to be live */
     UNLIVE,
     SETTLE,
-    LIVE,
+    LIVE, /* 1: and what it frees goes into quarantine */
+    QUARANTINE,
     DEAD,
     RELEASE,
     TAKE_QUARANTINE,
     RELEASE_TAKEN,
+
+    COUNT, /* its own lane, unless that is awake */
+    WAKE,  /* if so */
+    UNCOUNT,
+    WAKE_FIRST,
+    COUNT_LATE,
+    ASK_FOR_OTHERS,
+    ARE_THERE_OTHERS,
+    BEGIN_LOOKING,
+    FIND_IDLE, /* lane `word` */
+    MAKE_DROWSY,
+    LOOK_AGAIN,
+    PUT_TO_SLEEP,
+    COUNT_SLEEPER,
+    END_LOOKING,
 };
 
 /* Whom to settle; those that own something are found by a look at each of the ranges. */
@@ -149,6 +165,7 @@ struct compiler {
     struct program *program;
     const struct op *op;
     uint8_t index;
+    bool has_sleep;
 };
 
 static void emit(const struct compiler *c, enum what what, unsigned word,
@@ -182,6 +199,52 @@ static void settle_with_fence(const struct compiler *c, enum policy policy)
     emit(c, UNLIVE, 0, 0);
 }
 
+/* Where nobody looks for idle lanes, all are awake. */
+static void wake(const struct compiler *c)
+{
+    if (!c->has_sleep)
+        return;
+    if (mutant == WAKES_BEFORE_IT_COUNTS) {
+        emit(c, WAKE_FIRST, c->op->lane, 0);
+        emit(c, COUNT_LATE, 0, 0);
+        return;
+    }
+    emit(c, COUNT, c->op->lane, 0);
+    emit(c, WAKE, c->op->lane, 0);
+    emit(c, UNCOUNT, 0, 0);
+}
+
+static void look_for_idle(const struct compiler *c)
+{
+    if (!c->op->idle)
+        return;
+    emit(c, BEGIN_LOOKING, 0, 0);
+    for (uint8_t lane = 0; lane < LANES; lane++) {
+        if (!(c->op->idle >> lane & 1))
+            continue;
+        emit(c, FIND_IDLE, lane, 0);
+        emit(c, RAISE, lane, 0);
+        if (mutant == IDLE_SETTLES_BEFORE_THE_FENCE)
+            emit(c, UNLIVE, 0, 0);
+        emit(c, MAKE_DROWSY, lane, 0);
+        emit(c, LOOK_AGAIN, lane, 0);
+        emit(c, PUT_TO_SLEEP, lane, 0);
+        emit(c, COUNT_SLEEPER, 0, 0);
+    }
+    emit(c, END_LOOKING, 0, 0);
+}
+
+/* By a log. */
+static void settle_others(const struct compiler *c, enum policy policy)
+{
+    if (c->has_sleep) {
+        emit(c, ASK_FOR_OTHERS, c->op->lane, 0);
+        emit(c, ARE_THERE_OTHERS, c->op->lane, 0);
+    }
+    look_for_idle(c);
+    settle_lanes(c, policy, false);
+}
+
 static void begin(const struct compiler *c)
 {
     emit(c, AWAIT, c->op->after, 0);
@@ -194,6 +257,7 @@ static void begin(const struct compiler *c)
     for (int i = 0; i < 2; i++)
         if (c->op->fills[i])
             emit(c, TAKE_BLOCK, c->op->fills[i], 0);
+    wake(c);
 }
 
 static void drain(const struct compiler *c)
@@ -257,6 +321,19 @@ static void store_allocs(const struct compiler *c)
             emit(c, STORE_AND_FLUSH, BIT + c->op->allocs[i], 1);
 }
 
+static void leave_live(const struct compiler *c)
+{
+    bool frees_at_once = !c->has_sleep || mutant == WAKES_AFTER_IT_FREES;
+
+    if (mutant == WAKES_BEFORE_IT_IS_LIVE)
+        wake(c);
+    emit(c, LIVE, frees_at_once, 0);
+    if (mutant != LIVE_DOES_NOT_WAKE && mutant != WAKES_BEFORE_IT_IS_LIVE)
+        wake(c);
+    if (!frees_at_once)
+        emit(c, QUARANTINE, 0, 0);
+}
+
 static void compile_slot(const struct compiler *c)
 {
     emit(c, NEW_GENERATION, 0, 0);
@@ -265,7 +342,7 @@ static void compile_slot(const struct compiler *c)
     if (c->op->drains && mutant != QUARANTINE_SETTLES_NOBODY)
         settle_lanes(c, SETTLE_ALL, false);
     else if (mutant != SLOT_SETTLES_NO_CELLS)
-        settle_lanes(c, SETTLE_CHANGED, false);
+        settle_others(c, SETTLE_CHANGED);
     store_fresh(c);
     if (mutant == RANGES_CHANGE_BEFORE_THE_LOG)
         own_ranges(c);
@@ -284,7 +361,7 @@ static void compile_slot(const struct compiler *c)
     change_cells(c);
     if (mutant != RANGES_CHANGE_BEFORE_THE_LOG)
         own_ranges(c);
-    emit(c, LIVE, 0, 0);
+    leave_live(c);
 }
 
 static void settle_own(const struct compiler *c)
@@ -300,7 +377,7 @@ static void compile_logged(const struct compiler *c)
     drain(c);
     settle_before_fresh(c);
     if (mutant != LOGGED_SETTLES_NOBODY)
-        settle_lanes(c, SETTLE_ALL, false);
+        settle_others(c, SETTLE_ALL);
     store_fresh(c);
     if (c->op->cells[1].used)
         emit(c, LOG, NEXT, 0);
@@ -358,7 +435,7 @@ static void compile_snapshot(const struct compiler *c)
     const struct change *cells = c->op->cells;
 
     emit(c, NEW_GENERATION, 0, 0);
-    settle_lanes(c, SETTLE_ALL, false);
+    settle_others(c, SETTLE_ALL);
     log_and_fence(c);
     emit(c, STORE, CELL + cells[0].cell, cells[0].new);
     emit(c, LOG, NEXT, 0);
@@ -367,13 +444,30 @@ static void compile_snapshot(const struct compiler *c)
     end_snapshot(c);
 }
 
+static void compile_same(const struct compiler *c)
+{
+    look_for_idle(c);
+    emit(c, FENCE, 0, 0);
+    emit(c, UNLIVE, 0, 0);
+}
+
+bool scenario_has_sleep(const struct scenario *scenario)
+{
+    for (uint8_t i = 0; i < scenario->op_count; i++)
+        if (scenario->ops[i].idle)
+            return true;
+    return false;
+}
+
 void program_compile(struct program programs[LANES], const struct scenario *scenario,
                      uint8_t first)
 {
+    bool has_sleep = scenario_has_sleep(scenario);
+
     memset(programs, 0, LANES * sizeof(*programs));
     for (uint8_t i = first; i < scenario->op_count; i++) {
         const struct op *op = &scenario->ops[i];
-        struct compiler c = {&programs[op->lane], op, i};
+        struct compiler c = {&programs[op->lane], op, i, has_sleep};
 
         begin(&c);
         if (op->kind == OP_LOGGED)
@@ -382,8 +476,10 @@ void program_compile(struct program programs[LANES], const struct scenario *scen
             compile_slot(&c);
         else if (op->kind == OP_WORD)
             compile_word(&c);
-        else
+        else if (op->kind == OP_SNAPSHOT)
             compile_snapshot(&c);
+        else
+            compile_same(&c);
         emit(&c, RETURN, 0, 0);
     }
 }
@@ -413,6 +509,8 @@ static void look(const struct op *op, struct twin *twin, uint8_t thread,
     uint8_t id = twin->live[step->word];
     enum policy policy = (enum policy)(step->value % POLICIES);
 
+    if (twin->wakefulness[step->word] == ASLEEP || twin->alone >> thread & 1)
+        return;
     if (mutant == SLOT_SETTLES_ONE_LANE && policy == SETTLE_CHANGED &&
         sees_any(twin, thread))
         return;
@@ -448,9 +546,8 @@ static void raise_settled(struct state *state, uint8_t thread, uint8_t lane)
         unlive(&state->twin, thread);
 }
 
-static void leave_live(const struct op *op, uint8_t id, struct twin *twin)
+static void quarantine_freed(const struct op *op, struct twin *twin)
 {
-    twin->live[op->lane] = id;
     for (int i = 0; i < 2; i++) {
         if (!op->slots[i].used || !op->slots[i].old)
             continue;
@@ -460,6 +557,152 @@ static void leave_live(const struct op *op, uint8_t id, struct twin *twin)
             twin->quarantine |= (uint8_t)(1u << op->slots[i].old);
     }
 }
+
+/* ---- Sleep ----------------------------------------------------------------------- */
+
+/* About a lane that a thread looks at, or its own: 0, or */
+enum found {
+    IS_DEAD = 1,
+    IS_DROWSY,
+    FALLS_ASLEEP,
+    STAYS_AWAKE,
+    SLEEPS,
+    IS_COUNTED,
+    HAS_SLEPT,
+};
+
+/* Its own lane. */
+static void wake_step(struct twin *twin, uint8_t thread, const struct step *step)
+{
+    uint8_t *wakefulness = &twin->wakefulness[step->word];
+    uint8_t found = twin->found[thread];
+
+    twin->found[thread] = 0;
+    switch (step->what) {
+    case COUNT:
+        if (*wakefulness == AWAKE)
+            return;
+        twin->awake++;
+        twin->found[thread] = IS_COUNTED;
+        break;
+    case WAKE:
+        if (found != IS_COUNTED)
+            return;
+        twin->found[thread] = *wakefulness == ASLEEP ? 0 : IS_COUNTED;
+        *wakefulness = AWAKE;
+        break;
+    case UNCOUNT:
+        if (found == IS_COUNTED)
+            twin->awake--;
+        break;
+    case WAKE_FIRST:
+        twin->found[thread] = *wakefulness == ASLEEP ? HAS_SLEPT : 0;
+        *wakefulness = AWAKE;
+        break;
+    default: /* COUNT_LATE */
+        if (found == HAS_SLEPT)
+            twin->awake++;
+        break;
+    }
+}
+
+/* Two loads; the count is the first one. */
+static void ask_for_others(struct twin *twin, uint8_t thread, const struct step *step)
+{
+    bool own = twin->wakefulness[step->word] != ASLEEP;
+    uint8_t found = twin->found[thread];
+    bool is_alone;
+
+    if (step->what == ASK_FOR_OTHERS) {
+        twin->found[thread] =
+            mutant == OWN_IS_READ_BEFORE_THE_COUNT ? own : twin->awake;
+        return;
+    }
+    if (mutant == OWN_IS_READ_BEFORE_THE_COUNT)
+        is_alone = twin->awake <= found;
+    else
+        is_alone = found <= own;
+    twin->found[thread] = 0;
+    twin->alone |= (uint8_t)(is_alone << thread);
+}
+
+static void find_idle(struct twin *twin, uint8_t thread, uint8_t lane)
+{
+    if ((twin->looks != thread + 1 && mutant != TWO_LOOK_FOR_IDLE) ||
+        twin->wakefulness[lane] == ASLEEP)
+        return;
+    if (twin->live[lane] && mutant != LIVE_LANES_FALL_ASLEEP)
+        twin->seen[thread][lane] = twin->live[lane];
+    else
+        twin->found[thread] = IS_DEAD;
+}
+
+static bool change_wakefulness(struct twin *twin, uint8_t lane, enum wakefulness from,
+                               enum wakefulness to)
+{
+    if (twin->wakefulness[lane] != from)
+        return false;
+    twin->wakefulness[lane] = (uint8_t)to;
+    return true;
+}
+
+static bool may_sleep(const struct twin *twin, uint8_t lane)
+{
+    return twin->live[lane] == 0 || mutant == LIVE_LANES_FALL_ASLEEP ||
+           mutant == DROWSY_IS_NOT_LOOKED_AT;
+}
+
+/* What it answers is found next. */
+static enum found put_to_sleep(struct twin *twin, uint8_t found,
+                               const struct step *step)
+{
+    enum wakefulness mark = mutant == SLEEPS_WITHOUT_A_MARK ? AWAKE : DROWSY;
+    uint8_t lane = step->word;
+
+    if (step->what == MAKE_DROWSY && found == IS_DEAD)
+        return change_wakefulness(twin, lane, AWAKE, mark) ? IS_DROWSY : 0;
+    if (step->what == LOOK_AGAIN && found == IS_DROWSY)
+        return may_sleep(twin, lane) ? FALLS_ASLEEP : STAYS_AWAKE;
+    if (step->what == PUT_TO_SLEEP && found == FALLS_ASLEEP)
+        return change_wakefulness(twin, lane, mark, ASLEEP) ? SLEEPS : 0;
+    if (step->what == PUT_TO_SLEEP && found == STAYS_AWAKE)
+        change_wakefulness(twin, lane, mark, AWAKE);
+    if (step->what == COUNT_SLEEPER && found == SLEEPS)
+        twin->awake--;
+    return 0;
+}
+
+static void sleep_step(struct twin *twin, uint8_t thread, const struct step *step)
+{
+    switch (step->what) {
+    case ASK_FOR_OTHERS:
+    case ARE_THERE_OTHERS:
+        ask_for_others(twin, thread, step);
+        break;
+    case BEGIN_LOOKING:
+        if (!twin->looks)
+            twin->looks = thread + 1;
+        break;
+    case FIND_IDLE:
+        find_idle(twin, thread, step->word);
+        break;
+    case MAKE_DROWSY:
+    case LOOK_AGAIN:
+    case PUT_TO_SLEEP:
+    case COUNT_SLEEPER:
+        twin->found[thread] = (uint8_t)put_to_sleep(twin, twin->found[thread], step);
+        break;
+    case END_LOOKING:
+        if (twin->looks == thread + 1)
+            twin->looks = 0;
+        break;
+    default:
+        wake_step(twin, thread, step);
+        break;
+    }
+}
+
+/* ---- Steps of all kinds ---------------------------------------------------------- */
 
 static void step_log(struct state *state, uint8_t thread, uint8_t lane, uint8_t op,
                      uint8_t word)
@@ -498,6 +741,7 @@ static void twin_step(const struct scenario *scenario, struct twin *twin,
         break;
     case RETURN:
         twin->returned |= (uint8_t)(1u << step->op);
+        twin->alone &= (uint8_t) ~(1u << thread);
         break;
     case NEW_GENERATION:
         twin->generation[op->lane]++;
@@ -509,7 +753,12 @@ static void twin_step(const struct scenario *scenario, struct twin *twin,
         own(op, twin, step->word);
         break;
     case LIVE:
-        leave_live(op, batch_id(step->op, 0, twin->generation[op->lane]), twin);
+        twin->live[op->lane] = batch_id(step->op, 0, twin->generation[op->lane]);
+        if (step->word)
+            quarantine_freed(op, twin);
+        break;
+    case QUARANTINE:
+        quarantine_freed(op, twin);
         break;
     case DEAD:
         twin->live[op->lane] = 0;
@@ -521,9 +770,12 @@ static void twin_step(const struct scenario *scenario, struct twin *twin,
         twin->taken[thread] = twin->quarantine;
         twin->quarantine = 0;
         break;
-    default: /* RELEASE_TAKEN */
+    case RELEASE_TAKEN:
         twin->free |= twin->taken[thread];
         twin->taken[thread] = 0;
+        break;
+    default:
+        sleep_step(twin, thread, step);
         break;
     }
 }

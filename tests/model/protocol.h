@@ -4,7 +4,7 @@
  * crash of it. This is what libminl2r does; docs/DESIGN.md says why.
  *
  * A pool of a few cells (8-byte words: slots, which name blocks, and plain ones), of
- * blocks with one word of content, and of lanes. Four kinds of transactions:
+ * blocks with one word of content, and of lanes. Five kinds of transactions:
  *
  *   logged    old values to the log; F1; store in place; F2; settle; F3.
  *             A live batch of it is undone.
@@ -16,6 +16,7 @@
  *             or undone.
  *   word      one cell, no log
  *   snapshot  two cells, each logged before it is stored; then commit, or abort
+ *   same      what is there already: no log, and F1
  *
  * A slot transaction that returned leaves a live batch that can be finished or undone
  * wrongly, when somebody changes later what the batch speaks of. The rules:
@@ -32,6 +33,14 @@
  *               the lane's last batch after F2: that one is live until F1.
  *   max         `settled` is raised by an atomic maximum and flushed by everyone who
  *               counts on it; a lane counts as settled only after the settler's fence.
+ *   sleep       Who looks for idle lanes settles one that is live, and puts one to sleep
+ *               that is not: nobody looks at it, nor at any, if as few are awake as a count
+ *               says. It is drowsy first, and then looked at again. Its holder wakes it
+ *               after the store that makes it live, and before it frees blocks. Lanes
+ *               are counted before they wake, and no more once they sleep. (live_wake()
+ *               counts after: the mutant WAKES_BEFORE_IT_COUNTS.) One at a time looks: a
+ *               mark is the own one. Stores are seen in order here; that the one to `live`
+ *               may be late is test_lane's.
  *   quarantine  A block is used again only once every batch that was live when it was
  *               freed is not: whoever takes blocks out of quarantine settles all lanes.
  *   guard       Who finishes a slot transaction looks at each slot by itself: what
@@ -72,7 +81,7 @@ _Static_assert(CELL + CELLS <= MACHINE_WORDS, "the machine is large enough");
 
 /* ---- Transactions ---------------------------------------------------------------- */
 
-enum op_kind { OP_LOGGED = 1, OP_SLOT, OP_WORD, OP_SNAPSHOT };
+enum op_kind { OP_LOGGED = 1, OP_SLOT, OP_WORD, OP_SNAPSHOT, OP_SAME };
 
 struct change {
     bool used;
@@ -87,6 +96,7 @@ struct op {
     bool aborts;
     bool drains;            /* takes all blocks out of quarantine, by its own F1 */
     bool needs_room;        /* the same, by a fence before it begins */
+    uint8_t idle;           /* bit per lane: before F1 it looks whether that is idle */
     struct change slots[2]; /* old and new block; the new one is the op's own */
     /* Plain cells, and slots that are not swapped; three of slot ops, else two. */
     struct change cells[CHANGED_MAX];
@@ -156,6 +166,17 @@ enum mutant {
     RECOVERY_SETTLES_ONE_GENERATION,
     RECOVERY_OVERLOOKS_TORN_HEADS,
     RECOVERY_SETTLES_NO_ATTEMPT,
+    FIRST_OF_SLEEP, /* from here on: where somebody looks for idle lanes */
+    LIVE_LANES_FALL_ASLEEP = FIRST_OF_SLEEP,
+    IDLE_SETTLES_BEFORE_THE_FENCE,
+    DROWSY_IS_NOT_LOOKED_AT,
+    SLEEPS_WITHOUT_A_MARK,
+    TWO_LOOK_FOR_IDLE,
+    LIVE_DOES_NOT_WAKE,
+    WAKES_BEFORE_IT_IS_LIVE,
+    WAKES_AFTER_IT_FREES,
+    WAKES_BEFORE_IT_COUNTS,
+    OWN_IS_READ_BEFORE_THE_COUNT,
     MUTANTS
 };
 extern enum mutant mutant;
@@ -188,6 +209,8 @@ struct owned {
     struct range blocks;
 };
 
+enum wakefulness { ASLEEP, DROWSY, AWAKE };
+
 /* DRAM and threads. */
 struct twin {
     uint8_t pc[LANES];
@@ -198,7 +221,11 @@ struct twin {
     uint8_t seen[LANES][LANES]; /* per thread: what it is about to settle */
     uint8_t taken[LANES];       /* per thread: blocks on their way out of quarantine */
     uint8_t free, quarantine;   /* bit per block */
-    uint8_t padding;
+    uint8_t wakefulness[LANES];
+    uint8_t found[LANES]; /* per thread: about the lane that it looks at */
+    uint8_t awake;        /* as they are counted */
+    uint8_t alone;        /* bit per thread: it looks at nobody */
+    uint8_t looks;        /* the thread that looks for idle lanes, and 1 */
 };
 
 struct state {
@@ -207,6 +234,9 @@ struct state {
 };
 _Static_assert(sizeof(struct state) == sizeof(struct machine) + sizeof(struct twin),
                "states are compared byte by byte");
+
+/* Does an op look for idle lanes? Then all are asleep at first, else awake. */
+bool scenario_has_sleep(const struct scenario *scenario);
 
 /* Programs for the ops from `first` on. */
 void program_compile(struct program programs[LANES], const struct scenario *scenario,

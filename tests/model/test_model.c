@@ -273,6 +273,36 @@ static const struct scenario scenarios[] = {
              .op_count = 2,
              .later = {{.kind = OP_WORD, .cells = {CHANGE(B, 0, 9)}},
                        {.kind = OP_LOGGED, .cells = {CHANGE(A, 0, 9)}}}),
+    SCENARIO(.name = "a lane commits while another puts it to sleep",
+             .ops =
+                 {{.kind = OP_SLOT, .cells = {CHANGE(A, 0, 1)}},
+                  {.kind = OP_SAME, .lane = 1, .idle = 1 << 0},
+                  {.kind = OP_SLOT, .lane = 2, .after = 1, .cells = {CHANGE(A, 1, 2)}}},
+             .op_count = 3),
+    SCENARIO(.name = "a lane commits while two others look for idle ones",
+             .ops =
+                 {{.kind = OP_SLOT, .cells = {CHANGE(A, 0, 1)}},
+                  {.kind = OP_SAME, .lane = 1, .idle = 1 << 0},
+                  {.kind = OP_SAME, .lane = 2, .idle = 1 << 0},
+                  {.kind = OP_WORD, .lane = 2, .after = 1, .cells = {CHANGE(A, 1, 2)}}},
+             .op_count = 4),
+    SCENARIO(.name = "two lanes put each other to sleep",
+             .ops =
+                 {{.kind = OP_SLOT, .cells = {CHANGE(A, 0, 1)}},
+                  {.kind = OP_SAME, .lane = 1, .idle = 1 << 2},
+                  {.kind = OP_SLOT, .lane = 1, .after = 1, .cells = {CHANGE(A, 1, 2)}},
+                  {.kind = OP_SAME, .lane = 2, .idle = 1 << 1}},
+             .op_count = 4),
+    SCENARIO(.name = "a lane frees a block while another puts it to sleep",
+             .ops = {{.kind = OP_SLOT, .slots = {CHANGE(S1, P, Q)}, .fills = {Q}},
+                     {.kind = OP_SAME, .lane = 1, .idle = 1 << 0},
+                     {.kind = OP_SAME, .lane = 1, .needs_room = true},
+                     {.kind = OP_SLOT,
+                      .lane = 2,
+                      .slots = {CHANGE(S2, 0, P)},
+                      .fills = {P}},
+                     {.kind = OP_SAME, .lane = 1, .after = 1, .needs_room = true}},
+             .op_count = 5),
 };
 #define SCENARIO_COUNT (sizeof(scenarios) / sizeof(scenarios[0]))
 
@@ -280,7 +310,7 @@ static void every_interleaving_and_crash_is_right(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SCENARIO_COUNT; i++) {
-        struct exploration x = {.kill = true};
+        struct exploration x = {.kill = !scenario_has_sleep(&scenarios[i])};
         bool right = explore(&scenarios[i], &x);
 
         print_message("%s: %llu states, %llu crashes\n", scenarios[i].name,
@@ -339,13 +369,26 @@ static const char *const mutant_names[MUTANTS] = {
     [RECOVERY_OVERLOOKS_TORN_HEADS] =
         "recovery overlooks the generation of a torn head",
     [RECOVERY_SETTLES_NO_ATTEMPT] = "recovery settles no attempt without a head",
+    [LIVE_LANES_FALL_ASLEEP] = "a lane falls asleep that is live",
+    [IDLE_SETTLES_BEFORE_THE_FENCE] = "an idle lane counts as settled before the fence",
+    [DROWSY_IS_NOT_LOOKED_AT] = "a lane that is drowsy is not looked at again",
+    [SLEEPS_WITHOUT_A_MARK] = "a lane falls asleep without having been drowsy",
+    [TWO_LOOK_FOR_IDLE] = "two look for idle lanes at once",
+    [LIVE_DOES_NOT_WAKE] = "a lane does not wake once it is live",
+    [WAKES_BEFORE_IT_IS_LIVE] = "a lane wakes before it is live",
+    [WAKES_AFTER_IT_FREES] = "a lane wakes after it has freed blocks",
+    [WAKES_BEFORE_IT_COUNTS] = "a lane wakes before it is counted",
+    [OWN_IS_READ_BEFORE_THE_COUNT] = "the own lane is looked at before the count",
 };
 
 static bool is_killed(void)
 {
     for (size_t i = 0; i < SCENARIO_COUNT; i++) {
-        struct exploration x = {.kill = true};
+        bool has_sleep = scenario_has_sleep(&scenarios[i]);
+        struct exploration x = {.kill = !has_sleep};
 
+        if (mutant >= FIRST_OF_SLEEP && !has_sleep)
+            continue;
         if (!explore(&scenarios[i], &x) && x.violation[0]) {
             print_message("%s: %s\n", mutant_names[mutant], x.violation);
             return true;
