@@ -63,6 +63,10 @@ enum bug {
     FREEING_SETTLES_NOBODY,
     BYTES_NOT_LISTED,
     SLOTS_NOT_LISTED,
+    ASLEEP_WHILE_LIVE,
+    NOT_WOKEN,
+    WOKEN_BUT_NOT_COUNTED,
+    IDLE_NOT_FLUSHED,
     NO_QUARANTINE,
     QUARANTINE_SETTLES_NOBODY,
     FULL_POOL_SETTLES_NOBODY,
@@ -326,6 +330,18 @@ static const struct library_mutant mutants[] = {
       "a lane owns slots in a piece of the pool that it has not listed", OLD_OR_NEW},
      SLOTS_NOT_LISTED, RUN,
      {"own-lanes.hole_part+move_block", "own-lanes.block_whole+move_block"}, {0}},
+    {{"asleep-while-live", "L6",
+      "a lane that is live falls asleep before it is settled", OLD_OR_NEW},
+     ASLEEP_WHILE_LIVE, RUN,
+     {"idle-lanes.words+words", "idle-lanes.block_and_words+snapshot"}, {0}},
+    {{"not-woken", "L6", "a lane that was asleep commits and does not wake", OLD_OR_NEW},
+     NOT_WOKEN, RUN, {"idle-lanes.block_whole+words+words"}, {0}},
+    {{"woken-but-not-counted", "L6",
+      "a lane that wakes is not counted: others look at none", OLD_OR_NEW},
+     WOKEN_BUT_NOT_COUNTED, RUN, {"idle-lanes.block_whole+words+words"}, {0}},
+    {{"idle-not-flushed", "L6",
+      "who looks for idle lanes settles them in the cache only", OLD_OR_NEW},
+     IDLE_NOT_FLUSHED, RUN, {"idle-lanes.words+words"}, {0}},
     {{"no-quarantine", "L10",
       "what a slot commit frees is used at once", OLD_OR_NEW},
      NO_QUARANTINE, RUN, {"own-lanes.block_whole+hole_part"}, {0}},
@@ -881,6 +897,75 @@ void __wrap_live_list(struct lane *lane, enum listed_kind kind, struct interval 
 {
     if (!is(kind == LISTED_BYTES ? BYTES_NOT_LISTED : SLOTS_NOT_LISTED))
         __real_live_list(lane, kind, range);
+}
+
+static void put_to_sleep(struct minl2r_pool *pool, struct lane *lane)
+{
+    lane->wakefulness = LANE_ASLEEP;
+    pool->awake_lanes--;
+}
+
+static void settle_in_cache(struct minl2r_pool *pool, const struct lane *lane,
+                            struct pm_phase *phase, struct settling *settling)
+{
+    phase->last_line = 0;
+    pm_max64(phase, &pool_lane(pool, lane->index)->settled, lane->live);
+    settling->generations[lane->index] = lane->live;
+    settling->any = true;
+}
+
+/* Lanes that are not live fall asleep at once here: whether the kernel has a barrier or not,
+ * and whoever has stirred. */
+void __real_live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
+                               struct pm_phase *phase, struct settling *settling);
+void __wrap_live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
+                               struct pm_phase *phase, struct settling *settling);
+void __wrap_live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
+                               struct pm_phase *phase, struct settling *settling)
+{
+    bool is_of_sleep = is(NOT_WOKEN) || is(WOKEN_BUT_NOT_COUNTED) ||
+                       is(ASLEEP_WHILE_LIVE) || is(IDLE_NOT_FLUSHED);
+
+    if (!is_of_sleep)
+        __real_live_look_for_idle(pool, own, phase, settling);
+    for (struct lane *lane = pool->live_lanes; lane && is_of_sleep;
+         lane = lane->next_live) {
+        if (lane == own || lane->wakefulness == LANE_ASLEEP)
+            continue;
+        if (lane->live == 0 || is(ASLEEP_WHILE_LIVE))
+            put_to_sleep(pool, lane);
+        else if (is(IDLE_NOT_FLUSHED))
+            settle_in_cache(pool, lane, phase, settling);
+    }
+}
+
+void __real_live_wake(struct minl2r_pool *pool, struct lane *lane);
+void __wrap_live_wake(struct minl2r_pool *pool, struct lane *lane);
+void __wrap_live_wake(struct minl2r_pool *pool, struct lane *lane)
+{
+    uint32_t awake = pool->awake_lanes;
+
+    if (is(NOT_WOKEN))
+        return;
+    __real_live_wake(pool, lane);
+    if (is(WOKEN_BUT_NOT_COUNTED))
+        pool->awake_lanes = awake;
+}
+
+void __real_live_enter(struct minl2r_pool *pool, struct lane *lane,
+                       uint64_t generation);
+void __wrap_live_enter(struct minl2r_pool *pool, struct lane *lane,
+                       uint64_t generation);
+void __wrap_live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation)
+{
+    uint32_t awake = pool->awake_lanes;
+
+    if (is(NOT_WOKEN))
+        lane->live = generation;
+    else
+        __real_live_enter(pool, lane, generation);
+    if (is(WOKEN_BUT_NOT_COUNTED))
+        pool->awake_lanes = awake;
 }
 
 /* ---- Recovery -------------------------------------------------------------------- */
