@@ -200,13 +200,15 @@ struct pmfs_repair_summary {
 /*
  * Repairs the filesystem in `path`, which nobody has mounted, where that loses nothing
  * and follows from the rest: bits of the block bitmaps, link counts, counts of blocks,
- * sizes and parents of directories, types and tags of entries; blocks that nothing reaches are
- * freed, and inodes without a name get one in /lost+found. What hangs on names that
- * cannot be read is left as long as these cannot. `ask` may be NULL: repair all.
+ * sizes and parents of directories, types and tags of entries. Inodes without a name get
+ * one in /lost+found; blocks that nothing reaches become the content of a file there,
+ * named "#blocks-0x" and the offset of the first, as far as there is room for its map. What
+ * hangs on names that cannot be read is left as long as these cannot. `ask` may be NULL:
+ * repair all.
  *
  * Cost:    a check of everything, and another for each round of repairs: one to three.
  *          What is consistent is not written to.
- * Crash:   each repair is one transaction (blocks are freed 512 at a time): run it
+ * Crash:   each repair is one transaction (blocks are kept 512 at a time): run it
  *          again.
  * Returns: 0 if it is consistent now, -EUCLEAN if something is left, else why it could
  *          not be repaired.

@@ -604,7 +604,7 @@ static int lose(struct scene *scene, const char *path)
     return rc;
 }
 
-/* For lost+found and a name in it: without it repair leaves what is lost. */
+/* For lost+found and what is put into it: without it repair leaves what is lost. */
 static int need_room(struct scene *scene)
 {
     int rc = need_file(scene, "room/file");
@@ -682,6 +682,8 @@ static int has_lost_blocks(struct scene *scene, const struct op *op)
     int rc = has_tree(scene, &foo, &a);
 
     (void)op;
+    if (rc == 0)
+        rc = need_room(scene);
     if (rc == 0)
         lose_blocks(&foo);
     return rc;

@@ -814,7 +814,9 @@ static void check_allocation(struct fsck *fsck)
 
     view_visit_allocated(fsck->fs.pool, visit_allocated, &lost);
     if (fsck->sum.blocks_lost)
-        report_as(fsck, (struct fsck_finding){.kind = FSCK_LOST_BLOCKS},
+        report_as(fsck,
+                  (struct fsck_finding){.kind = FSCK_LOST_BLOCKS,
+                                        .value = fsck->sum.blocks_lost},
                   "%" PRIu64
                   " blocks are allocated but not reachable, the first is 0x%" PRIx64,
                   fsck->sum.blocks_lost, lost.first);

@@ -29,7 +29,7 @@ enum fsck_kind {
     FSCK_LINK_COUNT,   /* of `ino` */
     FSCK_NAMED_ORPHAN, /* `ino`; `value`: its link count */
     FSCK_LOST,         /* `ino` has no name; `value`: its link count with one */
-    FSCK_LOST_BLOCKS,  /* allocated, but not reachable */
+    FSCK_LOST_BLOCKS,  /* allocated, but not reachable; `value`: how many */
 };
 
 struct fsck_finding {

@@ -240,22 +240,38 @@ int map_slot(struct map *map, struct minl2r_tx *tx, uint64_t index,
     return 0;
 }
 
-int map_insert(struct map *map, struct minl2r_tx *tx, uint64_t index, void *writable)
+/* The slot of `index`, which has to be a hole. */
+static int reserve_hole(struct map *map, struct minl2r_tx *tx, uint64_t index)
 {
     const uint64_t *slot = NULL;
-    uint64_t *memory;
-    uint64_t offset;
     int rc = map_reserve(map, tx, index);
 
     if (rc == 0)
         rc = map_slot(map, tx, index, &slot);
-    if (rc != 0)
-        return rc;
-    if (map->height ? *slot : map->root)
-        return fs_error(
+    if (rc == 0 && (map->height ? *slot : map->root))
+        rc = fs_error(
             EUCLEAN, "inode %" PRIu64 ": block map: block %" PRIu64 " is there already",
             map->ino, index);
-    rc = add_block(map, tx, &offset, &memory);
+    return rc;
+}
+
+int map_put(struct map *map, struct minl2r_tx *tx, uint64_t index, uint64_t offset)
+{
+    int rc = reserve_hole(map, tx, index);
+
+    return rc != 0 ? rc
+                   : set_slot(map, tx, 1, map->height ? slot_number(map, index, 1) : 0,
+                              offset);
+}
+
+int map_insert(struct map *map, struct minl2r_tx *tx, uint64_t index, void *writable)
+{
+    uint64_t *memory;
+    uint64_t offset;
+    int rc = reserve_hole(map, tx, index);
+
+    if (rc == 0)
+        rc = add_block(map, tx, &offset, &memory);
     if (rc != 0)
         return rc;
     memcpy(writable, &memory, sizeof(memory));

@@ -53,6 +53,9 @@ int map_slot(struct map *map, struct minl2r_tx *tx, uint64_t index,
  */
 int map_insert(struct map *map, struct minl2r_tx *tx, uint64_t index, void *writable);
 
+/* Gives `index`, a hole, the allocated block at `offset`, which no map has. */
+int map_put(struct map *map, struct minl2r_tx *tx, uint64_t index, uint64_t offset);
+
 /* The index behind the last one that a map of this height can have. */
 uint64_t map_end(const struct map *map);
 

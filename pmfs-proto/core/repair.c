@@ -20,10 +20,12 @@
 
 #include "pmfs-proto/core/dir.h"
 #include "pmfs-proto/core/fsck.h"
+#include "pmfs-proto/core/map.h"
 #include "pmfs-proto/core/view.h"
 
 #define ROUNDS_MAX 16
 #define BLOCKS_PER_TX 512
+#define NAMES_MAX 100 /* that are tried for one file */
 #define LOST_FOUND "lost+found"
 
 struct finding {
@@ -164,42 +166,16 @@ static int make_tags(const struct repair *repair, const struct fsck_finding *fin
     return rc < 0 ? rc : set(repair, block, tags, dirent_tags(fs));
 }
 
-/* ---- Blocks that nothing reaches ----------------------------------------------- */
+/* ---- lost+found ---------------------------------------------------------------- */
 
-struct freeing {
-    const struct repair *repair;
-    struct minl2r_tx *tx; /* NULL: none is open */
-    uint32_t count;       /* of blocks in it */
-    int rc;
+/* A new name in lost+found, which is locked. */
+struct new_name {
+    struct pmfs *fs;
+    struct inode *dir;
+    char text[48];
+    struct name name;       /* of this text */
+    struct dir_entry place; /* where it is to be */
 };
-
-static void free_unreachable(void *arg, uint64_t offset)
-{
-    struct freeing *freeing = arg;
-
-    if (freeing->rc < 0 || fsck_is_reachable(freeing->repair->fsck, offset))
-        return;
-    if (!freeing->tx)
-        freeing->rc = begin(freeing->repair, &freeing->tx);
-    if (freeing->rc < 0)
-        return;
-    freeing->rc = fs_library_error(minl2r_tx_free(freeing->tx, offset, 1), "free", 0);
-    if (freeing->rc == 0 && ++freeing->count < BLOCKS_PER_TX)
-        return;
-    freeing->rc = fs_end(freeing->tx, freeing->rc);
-    freeing->tx = NULL;
-    freeing->count = 0;
-}
-
-static int free_lost_blocks(const struct repair *repair)
-{
-    struct freeing freeing = {.repair = repair};
-
-    view_visit_allocated(repair->pool, free_unreachable, &freeing);
-    return freeing.tx ? fs_end(freeing.tx, freeing.rc) : freeing.rc;
-}
-
-/* ---- Inodes without a name ----------------------------------------------------- */
 
 static int attach(struct repair *repair)
 {
@@ -208,14 +184,16 @@ static int attach(struct repair *repair)
     return repair->fs ? 0 : fs_attach(repair->pool, &options, &repair->fs);
 }
 
-static int find_lost_found(struct pmfs *fs, uint64_t *ino)
+static int find_lost_found(struct repair *repair, uint64_t *ino)
 {
     static const struct pmfs_cred root;
     struct pmfs_attr attr;
-    int rc = pmfs_lookup(fs, PM_ROOT_INO, LOST_FOUND, &attr);
+    int rc = attach(repair);
 
+    if (rc == 0)
+        rc = pmfs_lookup(repair->fs, PM_ROOT_INO, LOST_FOUND, &attr);
     if (rc == -ENOENT)
-        rc = pmfs_mkdir(fs, PM_ROOT_INO, LOST_FOUND, 0700, &root, &attr);
+        rc = pmfs_mkdir(repair->fs, PM_ROOT_INO, LOST_FOUND, 0700, &root, &attr);
     if (rc == 0 && !S_ISDIR(attr.mode))
         rc = -ENOTDIR;
     if (rc == 0)
@@ -223,34 +201,43 @@ static int find_lost_found(struct pmfs *fs, uint64_t *ino)
     return rc;
 }
 
-/* Its number, and, where that is taken, its generation, too; and where it is to be. */
-static int choose_name(struct pmfs *fs, const struct inode *dir,
-                       const struct inode *inode, char text[48], struct name *name,
-                       struct dir_entry *place)
+static int lock_lost_found(struct pmfs *fs, uint64_t ino, struct new_name *to)
 {
-    snprintf(text, 48, "#%" PRIu64, inode->place.ino);
-    int rc = name_init(name, fs, text);
-    if (rc == 0 && dir_find(fs, dir, name, place) == 0) {
-        snprintf(text, 48, "#%" PRIu64 ".%" PRIu32, inode->place.ino,
-                 inode->place.pm->generation);
-        rc = name_init(name, fs, text);
-    }
-    if (rc == 0)
-        rc = dir_find(fs, dir, name, place);
-    return rc == -ENOENT ? 0 : rc == 0 ? -EEXIST : rc;
-}
-
-static int name_transaction(struct pmfs *fs, const struct inode *dir,
-                            const struct inode *inode, const struct name *name,
-                            const struct dir_entry *place, uint32_t nlink)
-{
-    struct dir_change change = {.head = inode_head(dir)};
-    struct minl2r_tx *tx;
-    int rc = fs_library_error(minl2r_tx_begin(fs->pool, &tx), "repair", 0);
+    to->fs = fs;
+    int rc = inode_pin(fs, ino, &to->dir);
 
     if (rc < 0)
         return rc;
-    rc = dir_add(fs, tx, dir, name, place, inode->place.ino, inode->type, &change);
+    rc = dir_lock(fs, to->dir, LOCK_EXCLUSIVE);
+    if (rc < 0)
+        inode_unpin(to->dir);
+    return rc;
+}
+
+static void unlock_lost_found(const struct new_name *to)
+{
+    inode_unlock(to->dir);
+    inode_unpin(to->dir);
+}
+
+/* -EEXIST: its text is taken. */
+static int try_name(struct new_name *to)
+{
+    int rc = name_init(&to->name, to->fs, to->text);
+
+    if (rc == 0)
+        rc = dir_find(to->fs, to->dir, &to->name, &to->place);
+    return rc == -ENOENT ? 0 : rc == 0 ? -EEXIST : rc;
+}
+
+static int add_name(const struct new_name *to, struct minl2r_tx *tx,
+                    const struct inode *inode, uint32_t nlink)
+{
+    const struct inode *dir = to->dir;
+    struct dir_change change = {.head = inode_head(dir)};
+    int rc = dir_add(to->fs, tx, dir, &to->name, &to->place, inode->place.ino,
+                     inode->type, &change);
+
     if (rc == 0)
         rc = inode_set_head(tx, dir, change.head);
     if (rc == 0)
@@ -259,46 +246,209 @@ static int name_transaction(struct pmfs *fs, const struct inode *dir,
         rc = inode_set_parent(tx, inode, dir->place.ino);
     if (rc == 0 && is_directory(inode))
         rc = inode_set_nlink(tx, dir, dir->place.pm->nlink + 1);
-    return fs_end(tx, rc);
+    return rc;
 }
 
-/* With the directory locked. */
-static int name_inode(struct pmfs *fs, const struct inode *dir,
-                      const struct fsck_finding *finding)
+/* ---- Blocks that nothing reaches ----------------------------------------------- */
+
+/*
+ * They become the content of a file, in the order in which they lie. None is written to
+ * or freed. The file is an orphan, which mounting frees while it is empty, until one
+ * transaction gives it its name and its first blocks: a crash leaves each block either
+ * in a file or unreachable, for the next repair.
+ */
+struct keeping {
+    struct repair *repair;
+    uint64_t *offsets; /* of the blocks, ascending */
+    uint64_t count;    /* of these */
+    uint64_t capacity;
+    struct new_name to; /* of the file */
+};
+
+static void gather_lost(void *arg, uint64_t offset)
 {
-    struct dir_entry place;
-    struct inode *inode;
-    struct name name;
-    char text[48];
-    int rc = inode_get(fs, finding->ino, LOCK_EXCLUSIVE, &inode);
+    struct keeping *keeping = arg;
+
+    if (keeping->count < keeping->capacity &&
+        !fsck_is_reachable(keeping->repair->fsck, offset))
+        keeping->offsets[keeping->count++] = offset;
+}
+
+/* After where its first block lies, and, where that is taken, numbered, too. */
+static int choose_file_name(struct keeping *keeping)
+{
+    struct new_name *to = &keeping->to;
+    int length =
+        snprintf(to->text, sizeof(to->text), "#blocks-0x%" PRIx64, keeping->offsets[0]);
+    int rc = try_name(to);
+
+    for (int number = 1; rc == -EEXIST && number < NAMES_MAX; number++) {
+        snprintf(to->text + length, sizeof(to->text) - (size_t)length, ".%d", number);
+        rc = try_name(to);
+    }
+    return rc;
+}
+
+static int append_blocks(struct pmfs *fs, struct minl2r_tx *tx,
+                         const struct inode *inode, const uint64_t *offsets,
+                         uint64_t count)
+{
+    struct inode_head head = inode_head(inode);
+    uint64_t end = head.size >> fs->block_shift;
+    struct map map;
+    int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
+
+    if (rc == 0)
+        rc = map_reserve(&map, tx, end + count - 1);
+    for (uint64_t i = 0; rc == 0 && i < count; i++)
+        rc = map_put(&map, tx, end + i, offsets[i]);
+    if (rc < 0)
+        return rc;
+    head.size += count << fs->block_shift;
+    head.blocks += count + map.added;
+    return inode_set_head(tx, inode, head);
+}
+
+/* The first one names the file, too. */
+static int keep_transaction(const struct keeping *keeping, struct inode *inode,
+                            const uint64_t *offsets, uint64_t count)
+{
+    bool is_first = inode->state == PM_STATE_ORPHAN;
+    struct minl2r_tx *tx;
+    int rc = begin(keeping->repair, &tx);
 
     if (rc < 0)
         return rc;
-    rc = choose_name(fs, dir, inode, text, &name, &place);
+    rc = append_blocks(keeping->to.fs, tx, inode, offsets, count);
+    if (rc == 0 && is_first)
+        rc = add_name(&keeping->to, tx, inode, 1);
+    if (rc == 0 && is_first)
+        rc = inode_set_state(tx, inode, PM_STATE_USED);
+    rc = fs_end(tx, rc);
+    if (rc == 0 && is_first)
+        inode_state_changed(inode, PM_STATE_USED);
+    return rc;
+}
+
+/* What has no room is left: the next round says what that is, and why. */
+static int fill_file(struct keeping *keeping, struct inode *inode)
+{
+    uint64_t kept = 0;
+    int rc = choose_file_name(keeping);
+
+    while (rc == 0 && kept < keeping->count) {
+        uint64_t left = keeping->count - kept;
+        uint64_t count = left < BLOCKS_PER_TX ? left : BLOCKS_PER_TX;
+
+        rc = keep_transaction(keeping, inode, keeping->offsets + kept, count);
+        if (rc == 0)
+            kept += count;
+    }
+    return rc == -ENOSPC && kept > 0 ? 0 : rc;
+}
+
+static int fill_locked(struct keeping *keeping, uint64_t dir, uint64_t ino)
+{
+    struct pmfs *fs = keeping->repair->fs;
+    struct inode *inode;
+    int rc = lock_lost_found(fs, dir, &keeping->to);
+
+    if (rc < 0)
+        return rc;
+    rc = inode_get(fs, ino, LOCK_EXCLUSIVE, &inode);
+    if (rc == 0) {
+        rc = fill_file(keeping, inode);
+        inode_put(inode);
+    }
+    unlock_lost_found(&keeping->to);
+    return rc;
+}
+
+/* After they were gathered: from now on others are allocated that nothing reached. */
+static int keep_gathered(struct keeping *keeping)
+{
+    static const struct pmfs_cred root;
+    struct repair *repair = keeping->repair;
+    struct pmfs_attr attr;
+    uint64_t dir;
+    int rc = find_lost_found(repair, &dir);
+
     if (rc == 0)
-        rc = name_transaction(fs, dir, inode, &name, &place, (uint32_t)finding->value);
+        rc = pmfs_tmpfile(repair->fs, dir, 0600, PMFS_NEVER_LINKED, &root, &attr);
+    if (rc < 0)
+        return rc;
+    rc = fill_locked(keeping, dir, attr.ino);
+    pmfs_release(repair->fs, attr.ino);
+    return rc;
+}
+
+static int keep_lost_blocks(struct repair *repair, const struct fsck_finding *finding)
+{
+    uint64_t most = PMFS_FILE_SIZE_MAX / fsck_super(repair->fsck)->block_size;
+    struct keeping keeping = {.repair = repair, .capacity = finding->value};
+
+    if (keeping.capacity > most) /* the next round keeps the rest */
+        keeping.capacity = most;
+    keeping.offsets = calloc(keeping.capacity, sizeof(*keeping.offsets));
+    if (!keeping.offsets)
+        return fs_error(ENOMEM, "out of memory");
+    view_visit_allocated(repair->pool, gather_lost, &keeping);
+    int rc = keeping.count > 0 ? keep_gathered(&keeping) : 0;
+    free(keeping.offsets);
+    return rc;
+}
+
+/* ---- Inodes without a name ----------------------------------------------------- */
+
+/* Its number, and, where that is taken, its generation, too. */
+static int choose_name(struct new_name *to, const struct inode *inode)
+{
+    int length = snprintf(to->text, sizeof(to->text), "#%" PRIu64, inode->place.ino);
+    int rc = try_name(to);
+
+    if (rc != -EEXIST)
+        return rc;
+    snprintf(to->text + length, sizeof(to->text) - (size_t)length, ".%" PRIu32,
+             inode->place.pm->generation);
+    return try_name(to);
+}
+
+static int name_transaction(const struct repair *repair, const struct new_name *to,
+                            const struct inode *inode, uint32_t nlink)
+{
+    struct minl2r_tx *tx;
+    int rc = begin(repair, &tx);
+
+    return rc < 0 ? rc : fs_end(tx, add_name(to, tx, inode, nlink));
+}
+
+static int name_inode(const struct repair *repair, struct new_name *to,
+                      const struct fsck_finding *finding)
+{
+    struct inode *inode;
+    int rc = inode_get(repair->fs, finding->ino, LOCK_EXCLUSIVE, &inode);
+
+    if (rc < 0)
+        return rc;
+    rc = choose_name(to, inode);
+    if (rc == 0)
+        rc = name_transaction(repair, to, inode, (uint32_t)finding->value);
     inode_put(inode);
     return rc;
 }
 
 static int name_lost(struct repair *repair, const struct fsck_finding *finding)
 {
-    struct inode *dir;
-    uint64_t dir_ino;
-    int rc = attach(repair);
+    struct new_name to;
+    uint64_t dir;
+    int rc = find_lost_found(repair, &dir);
 
     if (rc == 0)
-        rc = find_lost_found(repair->fs, &dir_ino);
-    if (rc == 0)
-        rc = inode_pin(repair->fs, dir_ino, &dir);
-    if (rc != 0)
+        rc = lock_lost_found(repair->fs, dir, &to);
+    if (rc < 0)
         return rc;
-    rc = dir_lock(repair->fs, dir, LOCK_EXCLUSIVE);
-    if (rc == 0) {
-        rc = name_inode(repair->fs, dir, finding);
-        inode_unlock(dir);
-    }
-    inode_unpin(dir);
+    rc = name_inode(repair, &to, finding);
+    unlock_lost_found(&to);
     return rc;
 }
 
@@ -352,7 +502,7 @@ static void describe(const struct fsck_finding *finding, char how[96])
         [FSCK_PARENT] = {"set its parent to", true},
         [FSCK_LINK_COUNT] = {"set its link count to", true},
         [FSCK_NAMED_ORPHAN] = {"keep it, with a link count of", true},
-        [FSCK_LOST_BLOCKS] = {"free them", false},
+        [FSCK_LOST_BLOCKS] = {"keep them as a file in /" LOST_FOUND, false},
         [FSCK_LOST] = {"name it in /" LOST_FOUND, false},
     };
 
@@ -389,7 +539,7 @@ static int act(struct repair *repair, const struct fsck_finding *finding)
     case FSCK_NAMED_ORPHAN:
         return adopt_orphan(repair, finding);
     case FSCK_LOST_BLOCKS:
-        return free_lost_blocks(repair);
+        return keep_lost_blocks(repair, finding);
     case FSCK_LOST:
         return name_lost(repair, finding);
     }
@@ -431,6 +581,20 @@ static int last_stage(const struct repair *repair)
     return fsck_is_sound(repair->fsck) && !has_stage(repair, 1) ? STAGE_LAST : 1;
 }
 
+static const char *why_failed(int rc)
+{
+    switch (rc) {
+    case -ENOSPC:
+        return "no room for it: remove something and try again";
+    case -EEXIST:
+        return "its names in /" LOST_FOUND " are taken: remove one and try again";
+    case -ENOTDIR:
+        return "/" LOST_FOUND " is not a directory: rename it and try again";
+    default:
+        return strerror(-rc);
+    }
+}
+
 /* Asks, then repairs. What fails is left; a medium that fails ends it all. */
 static int repair_one(struct repair *repair, const struct finding *finding)
 {
@@ -445,7 +609,7 @@ static int repair_one(struct repair *repair, const struct finding *finding)
     if (rc == -EIO || rc == -ENOMEM)
         return rc;
     if (rc < 0)
-        return refuse(repair, finding, strerror(-rc));
+        return refuse(repair, finding, why_failed(rc));
     repair->repaired++;
     return 0;
 }

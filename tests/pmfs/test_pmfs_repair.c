@@ -5,6 +5,7 @@
  */
 #include "libminl2r/alloc.h"
 #include "libminl2r/pool.h"
+#include "pmfs-proto/core/map.h"
 #include "tests/pmfs/damage.h"
 
 /* ---- What repair says ---------------------------------------------------------- */
@@ -257,22 +258,225 @@ static void a_name_in_lost_and_found_that_is_taken_is_not_taken_away(void **stat
     assert_int_equal(find(f, lost, name), ino);
 }
 
-static void blocks_that_nothing_reaches_are_freed(void **state)
+/* The blocks of a file in the root are nobody's then. Leaves it unmounted. */
+static void lose_blocks(struct fixture *f, const char *name)
 {
-    struct fixture *f = *state;
-    uint64_t free_before, inode_offset, state_offset;
+    uint64_t inode_offset, state_offset;
     struct pm_inode empty = {0};
 
-    free_before = blocks_free(f);
-    make_file(f, ROOT, "file");
-    static uint8_t bytes[8 * MIB];
-    write_all(f, find(f, ROOT, "file"), 0, bytes, sizeof(bytes));
-    place_of(f, find(f, ROOT, "file"), &inode_offset, &state_offset);
+    place_of(f, find(f, ROOT, name), &inode_offset, &state_offset);
     fixture_unmount(f);
     poke(f, inode_offset + FIELD(map), &empty.map, sizeof(empty.map));
     poke(f, inode_offset + FIELD(blocks), &empty.blocks, sizeof(empty.blocks));
-    assert_repaired(f, "free them");
-    assert_int_equal(blocks_free(f), free_before - 1); /* the root's first */
+}
+
+/* Makes a file each of whose blocks has a content of its own. */
+static void make_numbered(struct fixture *f, const char *name, uint64_t count)
+{
+    uint64_t ino = make_file(f, ROOT, name);
+    uint64_t words[BLOCK / sizeof(uint64_t)];
+
+    for (uint64_t i = 0; i < count; i++) {
+        for (size_t at = 0; at < BLOCK / sizeof(uint64_t); at++)
+            words[at] = (i + 1) << 32 | at;
+        write_all(f, ino, i * BLOCK, (const uint8_t *)words, BLOCK);
+    }
+}
+
+#define KEEP "keep them as a file in /lost+found"
+
+static int note_kept(void *arg, const struct pmfs_dirent *entry)
+{
+    if (entry->name[0] == '#')
+        snprintf(arg, PMFS_NAME_MAX + 1, "%s", entry->name);
+    return 0;
+}
+
+/* The inode in lost+found that has the name noted last. */
+static uint64_t find_kept(struct fixture *f, char name[PMFS_NAME_MAX + 1])
+{
+    uint64_t dir = find(f, ROOT, "lost+found");
+
+    name[0] = 0;
+    assert_ok(pmfs_readdir(f->fs, dir, 0, 0, note_kept, name));
+    return find(f, dir, name);
+}
+
+static void read_pool(struct fixture *f, uint8_t bytes[16 * MIB])
+{
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(read(fd, bytes, 16 * MIB), 16 * MIB);
+    close(fd);
+}
+
+/* Is the file all blocks, in ascending order, as they were in `before`? */
+static void assert_kept(struct fixture *f, uint64_t ino, const uint8_t *before,
+                        uint64_t first)
+{
+    struct pmfs_attr attr = attr_of(f, ino);
+    uint64_t inode_offset, state_offset, last = 0;
+    struct map map;
+    const struct pm_inode *pm = place_of(f, ino, &inode_offset, &state_offset).pm;
+    const void *block;
+
+    assert_int_equal(attr.mode, S_IFREG | 0600);
+    assert_int_equal(attr.uid, 0);
+    assert_true(attr.size > 0);
+    assert_ok(map_init(&map, f->fs, &pm->map, ino));
+    for (uint64_t i = 0; i < attr.size / BLOCK; i++) {
+        assert_ok(map_block(&map, i, &block));
+        uint64_t offset = minl2r_offset(f->fs->pool, block);
+
+        assert_true(offset > last);
+        if (i == 0)
+            assert_int_equal(offset, first);
+        assert_bytes(f, ino, i * BLOCK, before + offset, BLOCK);
+        last = offset;
+    }
+}
+
+/* Each number that make_numbered() gives, once. */
+static void assert_numbered(struct fixture *f, uint64_t ino, uint64_t count)
+{
+    bool *seen = calloc(count, sizeof(*seen));
+    uint64_t size = attr_of(f, ino).size, found = 0;
+    uint64_t words[BLOCK / sizeof(uint64_t)], done;
+
+    assert_non_null(seen);
+    for (uint64_t at = 0; at < size; at += BLOCK) {
+        assert_ok(pmfs_read(f->fs, ino, at, words, BLOCK, &done));
+        uint64_t number = words[0] >> 32;
+        if (number == 0 || number > count || words[1] != (words[0] | 1))
+            continue; /* it was a node */
+        assert_false(seen[number - 1]);
+        seen[number - 1] = true;
+        found++;
+    }
+    free(seen);
+    assert_int_equal(found, count);
+}
+
+static void blocks_that_nothing_reaches_are_kept(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t before[16 * MIB];
+    char name[PMFS_NAME_MAX + 1];
+    const uint64_t nodes = 5;
+
+    make_numbered(f, "file", 2048);
+    lose_blocks(f, "file");
+    read_pool(f, before);
+    assert_repaired(f, KEEP);
+    uint64_t ino = find_kept(f, name);
+    uint64_t first = strtoull(name + strlen("#blocks-"), NULL, 16);
+    assert_int_equal(attr_of(f, ino).size, (2048 + nodes) * BLOCK);
+    assert_kept(f, ino, before, first);
+    assert_numbered(f, ino, 2048);
+
+    uint64_t blocks = attr_of(f, ino).blocks * 512 / BLOCK,
+             free_before = blocks_free(f);
+    assert_int_equal(blocks, 2048 + nodes + 6);
+    assert_ok(pmfs_unlink(f->fs, find(f, ROOT, "lost+found"), name));
+    assert_true(blocks_free(f) >= free_before + blocks);
+}
+
+static void a_name_for_lost_blocks_that_is_taken_is_not_taken_away(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+    char name[PMFS_NAME_MAX + 1];
+
+    make_numbered(f, "file", 1);
+    uint64_t lost = make_dir(f, ROOT, "lost+found");
+    uint64_t block =
+        place_of(f, find(f, ROOT, "file"), &inode_offset, &state_offset).pm->map.root;
+    snprintf(name, sizeof(name), "#blocks-0x%llx", (unsigned long long)block);
+    uint64_t other = make_file(f, lost, name);
+    write_text(f, other, 0, "mine");
+    lose_blocks(f, "file");
+    assert_repaired(f, KEEP);
+    assert_int_equal(find(f, lost, name), other);
+    assert_bytes(f, other, 0, (const uint8_t *)"mine", 4);
+    strcat(name, ".1");
+    assert_numbered(f, find(f, lost, name), 1);
+}
+
+static void remove_unmounted(struct fixture *f, const char *name)
+{
+    fixture_mount(f);
+    assert_ok(pmfs_unlink(f->fs, ROOT, name));
+    fixture_unmount(f);
+}
+
+static void lost_blocks_are_left_if_lost_and_found_is_no_directory(void **state)
+{
+    struct fixture *f = *state;
+    char name[PMFS_NAME_MAX + 1];
+
+    make_numbered(f, "file", 1);
+    make_file(f, ROOT, "lost+found");
+    lose_blocks(f, "file");
+    assert_left(f, "/lost+found is not a directory");
+    remove_unmounted(f, "lost+found");
+    assert_repaired(f, KEEP);
+    assert_numbered(f, find_kept(f, name), 1);
+}
+
+/* Until nothing has room any more. */
+static void fill(struct fixture *f, const char *name)
+{
+    static uint8_t bytes[BLOCK];
+    uint64_t ino = make_file(f, ROOT, name);
+    uint64_t done, at = 0;
+
+    while (pmfs_write(f->fs, ino, at, bytes, sizeof(bytes), 0, &done) == 0)
+        at += done;
+}
+
+static void lost_blocks_without_room_for_a_file_are_left(void **state)
+{
+    struct fixture *f = *state;
+    char name[PMFS_NAME_MAX + 1];
+
+    make_numbered(f, "file", 100);
+    fill(f, "large");
+    lose_blocks(f, "file");
+    assert_left(f, "no room for it");
+    assert_left(f, "no room for it");
+    remove_unmounted(f, "large");
+    assert_repaired(f, KEEP);
+    assert_numbered(f, find_kept(f, name), 100);
+}
+
+/* What has room is kept; and when the user has looked at it and removed it, the rest. */
+static void lost_blocks_are_kept_as_far_as_there_is_room(void **state)
+{
+    struct fixture *f = *state;
+    struct pmfs_repair_summary summary;
+    char name[PMFS_NAME_MAX + 1];
+
+    make_numbered(f, "file", 2048);
+    make_numbered(f, "small", 4);
+    fill(f, "large");
+    lose_blocks(f, "file");
+    assert_left(f, "no room for it");
+    remove_unmounted(f, "small");
+    assert_error(pmfs_repair(f->path, NULL, NULL, &summary), EUCLEAN);
+    assert_int_equal(summary.repaired, 1);
+    assert_int_equal(summary.left, 1);
+    assert_error(pmfs_repair(f->path, NULL, NULL, &summary), EUCLEAN);
+    assert_int_equal(summary.repaired, 0);
+
+    fixture_mount(f);
+    uint64_t size = attr_of(f, find_kept(f, name)).size;
+    assert_true(size > 0 && size < (uint64_t)2048 * BLOCK);
+    assert_int_equal(size % (512 * BLOCK), 0);
+    assert_ok(pmfs_unlink(f->fs, find(f, ROOT, "lost+found"), name));
+    fixture_unmount(f);
+    assert_repaired(f, KEEP);
+    assert_int_equal(attr_of(f, find_kept(f, name)).size, 2053 * BLOCK - size);
 }
 
 /* Clears the bit of the block at `offset`. Unmounted. */
@@ -516,7 +720,11 @@ int main(void)
         TEST_DAMAGED(a_file_without_a_name_gets_one_in_lost_and_found),
         TEST_DAMAGED(a_directory_without_a_name_keeps_what_is_in_it),
         TEST_DAMAGED(a_name_in_lost_and_found_that_is_taken_is_not_taken_away),
-        TEST_DAMAGED(blocks_that_nothing_reaches_are_freed),
+        TEST_DAMAGED(blocks_that_nothing_reaches_are_kept),
+        TEST_DAMAGED(lost_blocks_are_left_if_lost_and_found_is_no_directory),
+        TEST_DAMAGED(a_name_for_lost_blocks_that_is_taken_is_not_taken_away),
+        TEST_DAMAGED(lost_blocks_without_room_for_a_file_are_left),
+        TEST_DAMAGED(lost_blocks_are_kept_as_far_as_there_is_room),
         TEST_DAMAGED(a_block_in_use_that_is_marked_free_is_marked),
         TEST_DAMAGED(a_bitmap_that_is_marked_free_is_marked),
         TEST_DAMAGED(marking_the_pools_own_blocks_is_offered_once),
