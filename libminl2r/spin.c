@@ -36,6 +36,13 @@ static bool change_state(struct spin *spin, uint64_t from, uint64_t to)
                                        __ATOMIC_RELAXED);
 }
 
+/* With SPIN_TAKEN: to the state of who has it from now on. */
+static void become_owner(struct spin *spin, uint64_t own)
+{
+    __atomic_store_n(spin_inside(spin, own), 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&spin->state, own, __ATOMIC_RELEASE);
+}
+
 static bool take_first(struct spin *spin)
 {
     uint64_t own = spin_own();
@@ -44,8 +51,7 @@ static bool take_first(struct spin *spin)
         return change_state(spin, 0, SPIN_SHARED | SPIN_TAKEN);
     if (!change_state(spin, 0, own | SPIN_TAKEN))
         return false;
-    __atomic_store_n(&spin->inside, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&spin->state, own, __ATOMIC_RELEASE);
+    become_owner(spin, own);
     return true;
 }
 
@@ -73,14 +79,20 @@ static void pass_barriers(void)
 /* Takes a lock that is another thread's from it; see spin_try(). */
 static bool take_from(struct spin *spin, uint64_t owner)
 {
-    if (__atomic_load_n(&spin->inside, __ATOMIC_RELAXED) ||
+    const uint32_t *inside = spin_inside(spin, owner);
+
+    if (__atomic_load_n(inside, __ATOMIC_RELAXED) ||
         !change_state(spin, owner, owner | SPIN_TAKEN))
         return false;
     pass_barriers();
-    bool taken = !__atomic_load_n(&spin->inside, __ATOMIC_ACQUIRE);
+    bool taken = !__atomic_load_n(inside, __ATOMIC_ACQUIRE);
 
-    __atomic_store_n(&spin->state, taken ? SPIN_SHARED | SPIN_TAKEN : owner,
-                     __ATOMIC_RELEASE);
+    if (!taken)
+        __atomic_store_n(&spin->state, owner, __ATOMIC_RELEASE);
+    else if (owner & SPIN_SECOND)
+        __atomic_store_n(&spin->state, SPIN_SHARED | SPIN_TAKEN, __ATOMIC_RELEASE);
+    else
+        become_owner(spin, spin_own() | SPIN_SECOND);
     return taken;
 }
 

@@ -5,8 +5,9 @@
  * A locked instruction waits until every store of this thread has drained, a fence
  * before it included: see pm.h. So a lock is biased: it belongs to the thread that takes
  * it first, which takes it from then on by ordinary stores. The first other thread that
- * wants it makes it everyone's, for good: taking it is a locked instruction then,
- * releasing it still is not.
+ * wants it gets it, since many things are made by one thread and used by another one. The
+ * next that wants it makes it everyone's, for good: taking it is a locked instruction
+ * then, releasing it still is not.
  */
 #ifndef MINL2R_SPIN_H
 #define MINL2R_SPIN_H
@@ -18,14 +19,22 @@
 
 /* Zeroed, it is free, and nobody's. */
 struct spin {
-    uint64_t state;  /* atomic: whose it is, and whether another one has taken it */
-    uint32_t inside; /* atomic: its owner has taken it, or looks whether it can */
+    uint64_t state;     /* atomic: whose it is, and whether another one has taken it */
+    uint32_t inside[2]; /* atomic: its first, or second, owner has taken it, or looks
+                           whether it can; who was the owner may still write to its own */
 };
 
 #define SPIN_TAKEN 1ull
 #define SPIN_SHARED (1ull << 40) /* everyone's */
+#define SPIN_SECOND_BIT 41
+#define SPIN_SECOND (1ull << SPIN_SECOND_BIT) /* the second owner's */
 
-/* The state of a free lock that is this thread's. */
+static inline uint32_t *spin_inside(struct spin *spin, uint64_t state)
+{
+    return &spin->inside[state >> SPIN_SECOND_BIT & 1];
+}
+
+/* The state of a free lock that is this thread's, as its first owner. */
 static inline uint64_t spin_own(void)
 {
     return (uint64_t)thread_number() << 1;
@@ -35,30 +44,33 @@ static inline uint64_t spin_own(void)
 bool spin_try_other(struct spin *spin);
 
 /*
- * Who makes a lock everyone's stores SPIN_TAKEN, has all processors pass a barrier
+ * Who takes a lock from its owner stores SPIN_TAKEN, has all processors pass a barrier
  * (spin.c), and then looks at `inside`. Either that barrier comes after the owner's
  * store, which is seen then; or before it, and the owner sees SPIN_TAKEN.
  */
 static inline bool spin_try(struct spin *spin)
 {
-    uint64_t own = spin_own();
+    uint64_t state = __atomic_load_n(&spin->state, __ATOMIC_RELAXED);
+    uint32_t *inside = spin_inside(spin, state);
 
-    if (__atomic_load_n(&spin->state, __ATOMIC_RELAXED) != own)
+    if ((state & ~SPIN_SECOND) != spin_own())
         return spin_try_other(spin);
-    if (__atomic_load_n(&spin->inside, __ATOMIC_RELAXED))
+    if (__atomic_load_n(inside, __ATOMIC_RELAXED))
         return false; /* taken by this thread */
-    __atomic_store_n(&spin->inside, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(inside, 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&spin->state, __ATOMIC_ACQUIRE) == own)
+    if (__atomic_load_n(&spin->state, __ATOMIC_ACQUIRE) == state)
         return true;
-    __atomic_store_n(&spin->inside, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(inside, 0, __ATOMIC_RELAXED);
     return false;
 }
 
 static inline void spin_unlock(struct spin *spin)
 {
-    if ((__atomic_load_n(&spin->state, __ATOMIC_RELAXED) & ~SPIN_TAKEN) == spin_own())
-        __atomic_store_n(&spin->inside, 0, __ATOMIC_RELEASE);
+    uint64_t state = __atomic_load_n(&spin->state, __ATOMIC_RELAXED);
+
+    if ((state & ~(SPIN_TAKEN | SPIN_SECOND)) == spin_own())
+        __atomic_store_n(spin_inside(spin, state), 0, __ATOMIC_RELEASE);
     else
         __atomic_store_n(&spin->state, SPIN_SHARED, __ATOMIC_RELEASE);
 }

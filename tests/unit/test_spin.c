@@ -89,6 +89,27 @@ static void other_thread_takes_what_is_not_held(void **state)
     assert_false(spin_try(&spin));
 }
 
+static uint64_t owner_of(const struct spin *spin)
+{
+    return spin->state & ~(SPIN_TAKEN | SPIN_SECOND);
+}
+
+static void lock_goes_to_the_second_thread_then_to_everyone(void **state)
+{
+    struct spin spin = {0};
+
+    (void)state;
+    if (!spin_barrier())
+        skip();
+    run_in_thread(take_and_release, &spin);
+    take_and_release(&spin);
+    assert_int_equal(owner_of(&spin), spin_own());
+    lock_that_is_held_is_not_taken_again(&spin);
+    run_in_thread(take_and_release, &spin);
+    assert_int_equal(owner_of(&spin), SPIN_SHARED);
+    lock_that_is_held_is_not_taken_again(&spin);
+}
+
 /* Of this thread, as a program does that locks itself in once it has opened its files. */
 static bool forbid_membarrier(void)
 {
@@ -124,11 +145,11 @@ static void other_thread_takes_it_where_membarrier_is_forbidden(void **state)
 
 /* ---- Threads at once ------------------------------------------------------------- */
 
+#define THREADS 3 /* its first owner, its second one, who makes it everyone's */
 struct counted {
     struct spin spin;
-    uint64_t count;      /* of the lock */
-    uint64_t owner_adds; /* atomic: its owner's share */
-    bool other_added;    /* atomic: the last one was another thread's */
+    uint64_t count;         /* of the lock */
+    uint64_t adds[THREADS]; /* atomic: each one's share */
 };
 
 static struct counted counted[LOCKS];
@@ -151,66 +172,82 @@ static void store_slowly(uint32_t *seed)
 
     for (uint32_t i = 0; i < FAR_STORES; i++) {
         *seed = *seed * 1664525 + 1013904223;
-        far[*seed % sizeof(far)] = 1;
+        __atomic_store_n(&far[*seed % sizeof(far)], 1, __ATOMIC_RELAXED);
     }
 }
 
-static void *own_each(void *arg)
+static uint64_t adds_of(const struct counted *to, int thread)
 {
-    uint32_t seed = 1;
+    return __atomic_load_n(&to->adds[thread], __ATOMIC_ACQUIRE);
+}
 
-    for (struct counted *to = counted; to < counted + LOCKS; to++)
+/* Each begins after the one before it, and all go on until the last one had the lock. */
+static void take_each_as(int thread)
+{
+    uint32_t seed = (uint32_t)thread + 1;
+
+    for (struct counted *to = counted; to < counted + LOCKS; to++) {
+        while (thread > 0 && adds_of(to, thread - 1) == 0)
+            sched_yield();
         do {
             store_slowly(&seed);
             add_one(to);
-            if (to->owner_adds > ADDS_AT_ONCE)
+            if (adds_of(to, thread) > ADDS_AT_ONCE)
                 sched_yield();
-            __atomic_store_n(&to->owner_adds, to->owner_adds + 1, __ATOMIC_RELEASE);
-        } while (!__atomic_load_n(&to->other_added, __ATOMIC_ACQUIRE));
-    return arg;
-}
-
-static void *take_each(void *arg)
-{
-    for (struct counted *to = counted; to < counted + LOCKS; to++) {
-        while (__atomic_load_n(&to->owner_adds, __ATOMIC_ACQUIRE) == 0)
-            sched_yield();
-        add_one(to);
-        __atomic_store_n(&to->other_added, true, __ATOMIC_RELEASE);
+            __atomic_add_fetch(&to->adds[thread], 1, __ATOMIC_RELEASE);
+        } while (adds_of(to, THREADS - 1) == 0);
     }
+}
+
+static void *take_as_first(void *arg)
+{
+    take_each_as(0);
     return arg;
 }
 
-static void *take_each_without_membarrier(void *arg)
+static void *take_as_second(void *arg)
+{
+    take_each_as(1);
+    return arg;
+}
+
+static void *take_as_third(void *arg)
+{
+    take_each_as(2);
+    return arg;
+}
+
+static void *take_as_third_without_membarrier(void *arg)
 {
     if (!forbid_membarrier())
         abort();
-    return take_each(arg);
+    return take_as_third(arg);
 }
 
 static void no_two_are_inside(void *(*take)(void *))
 {
-    pthread_t owner, other;
+    void *(*const take_as[THREADS])(void *) = {take_as_first, take_as_second, take};
+    pthread_t threads[THREADS];
 
     memset(counted, 0, sizeof(counted));
-    assert_int_equal(pthread_create(&owner, NULL, own_each, NULL), 0);
-    assert_int_equal(pthread_create(&other, NULL, take, NULL), 0);
-    assert_int_equal(pthread_join(owner, NULL), 0);
-    assert_int_equal(pthread_join(other, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_as[i], NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
     for (const struct counted *to = counted; to < counted + LOCKS; to++)
-        assert_int_equal(to->count, to->owner_adds + 1);
+        assert_int_equal(to->count, to->adds[0] + to->adds[1] + to->adds[2]);
 }
 
 static void no_two_threads_are_inside(void **state)
 {
     (void)state;
-    no_two_are_inside(take_each);
+    no_two_are_inside(take_as_third);
 }
 
 static void no_two_are_inside_where_membarrier_is_forbidden(void **state)
 {
     (void)state;
-    no_two_are_inside(take_each_without_membarrier);
+    no_two_are_inside(take_as_third_without_membarrier);
 }
 
 int main(void)
@@ -220,6 +257,7 @@ int main(void)
         cmocka_unit_test(own_lock_is_held_by_one),
         cmocka_unit_test(lock_of_another_thread_is_held_by_one),
         cmocka_unit_test(other_thread_takes_what_is_not_held),
+        cmocka_unit_test(lock_goes_to_the_second_thread_then_to_everyone),
         cmocka_unit_test(other_thread_takes_it_where_membarrier_is_forbidden),
         cmocka_unit_test(no_two_threads_are_inside),
         cmocka_unit_test(no_two_are_inside_where_membarrier_is_forbidden),
