@@ -18,12 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libminl2r/copy.h"
 #include "libminl2r/spin.h"
 #include "libminl2r/thread.h"
 
 #define STASHES_MAX 64u /* a power of two */
 #define STASH_SIZE 512u
-#define REFILL_MAX 16u /* blocks */
+#define REFILL_MIN 16u /* blocks */
+#define REFILL_MAX 64u
+#define REFILL_SHARE 128u /* between them: one of so many that are free */
 #define LINE_WORDS (PM_LINE / 8)
 #define NONE UINT64_MAX
 
@@ -533,15 +536,23 @@ static void refill_of_word(struct alloc *alloc, struct stash *stash, uint64_t wo
     }
 }
 
+/* Many where many are free, since threads that refill write to what they share. */
+static uint64_t refill_count(const struct alloc *alloc, const struct stash *stash)
+{
+    uint64_t room = STASH_SIZE - (stash->end - stash->begin);
+    uint64_t count = load(&alloc->free_blocks) / REFILL_SHARE;
+
+    count = count < REFILL_MIN ? REFILL_MIN : count > REFILL_MAX ? REFILL_MAX : count;
+    return count < room ? count : room;
+}
+
 /* A stash that has none ready gets some out of the bitmap, as far as that leaves the
  * spare blocks. With the stash's lock. */
 static void refill(struct alloc *alloc, struct stash *stash, uint64_t spare)
 {
-    uint64_t count = STASH_SIZE - (stash->end - stash->begin);
-
-    if (count > REFILL_MAX)
-        count = REFILL_MAX;
     spin_lock(&alloc->lock);
+    uint64_t count = refill_count(alloc, stash);
+
     while (count > 0 && !leaves(alloc->free_blocks, count, spare))
         count--;
     uint64_t word = count > 0 ? find_word_for_swap(alloc) : NONE;
@@ -722,7 +733,8 @@ static bool add_bits(struct bit_changes *bits, struct run_piece piece, bool allo
     if (at == end || at->index != piece.word) {
         if (bits->count == BIT_WORDS_MAX)
             return false;
-        memmove(at + 1, at, (size_t)(end - at) * sizeof(*at));
+        for (struct bit_word *moved = end; moved > at; moved--)
+            copy_words(moved, moved - 1, sizeof(*moved));
         *at = (struct bit_word){.index = piece.word};
         bits->count++;
     }

@@ -100,7 +100,8 @@ void lane_store_settled(struct minl2r_pool *pool, struct lane *lane,
 
     _Static_assert(sizeof(line) == offsetof(struct pm_lane, word),
                    "settled has a line");
-    lane->settled = lane->generation = generation;
+    lane->settled = generation;
+    lane_set_generation(lane, generation);
     pm_store_nt(phase, &media->settled, line, sizeof(line));
 }
 

@@ -63,12 +63,12 @@ enum wakefulness { LANE_ASLEEP, LANE_DROWSY, LANE_AWAKE };
 /*
  * The DRAM twin of a struct pm_lane. All fields but `busy` belong to who holds the
  * lane; those of live.h others read, too: apart from the rest, and what changes with
- * each commit apart from what seldom does.
+ * each commit apart from what seldom does, and from what others write.
  */
 struct lane {
     struct spin busy;
-    uint64_t settled;          /* at least so much is durable */
-    uint64_t generation;       /* the last one, settled or live */
+    uint64_t settled;    /* at least so much is durable */
+    uint64_t generation; /* the last one, settled or live; others read it: atomic */
     struct minl2r_stats stats; /* of words without a transaction */
 
     /* Of live.h; atomic, all but `index`. */
@@ -82,8 +82,10 @@ struct lane {
     uint8_t listed_tag;     /* 0: nothing is listed, but anything may be owned */
     uint8_t wakefulness;
     bool is_linked;
-    bool is_stirring; /* has committed since somebody looked for idle ones */
     uint32_t index;
+
+    _Alignas(
+        128) uint64_t last_seen; /* generation, by who looked for idle lanes; atomic */
 } __attribute__((aligned(128)));
 
 /* Reads every lane's settled word. -ENOMEM. */
@@ -100,6 +102,11 @@ struct lane *lane_wait(struct minl2r_pool *pool);
 struct lane *lane_wait_commit(struct minl2r_pool *pool);
 
 void lane_release(struct lane *lane);
+
+static inline void lane_set_generation(struct lane *lane, uint64_t generation)
+{
+    __atomic_store_n(&lane->generation, generation, __ATOMIC_RELAXED);
+}
 
 /* The generation that a transaction in this lane has. */
 static inline uint64_t lane_next_generation(const struct lane *lane)

@@ -283,7 +283,7 @@ static bool change_wakefulness(struct lane *lane, uint8_t from, uint8_t to)
                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-static void put_to_sleep(struct minl2r_pool *pool, struct lane *lane)
+static void try_to_put_to_sleep(struct minl2r_pool *pool, struct lane *lane)
 {
     if (!change_wakefulness(lane, LANE_AWAKE, LANE_DROWSY))
         return;
@@ -298,22 +298,37 @@ static void put_to_sleep(struct minl2r_pool *pool, struct lane *lane)
  * One thread at a time: a second one could mark a lane as drowsy again that has woken since
  * the first one saw that it was not live, which would take the mark for its own.
  */
+static void put_to_sleep(struct minl2r_pool *pool, struct lane *lane)
+{
+    if (__atomic_exchange_n(&pool->puts_to_sleep, true, __ATOMIC_ACQUIRE))
+        return;
+    try_to_put_to_sleep(pool, lane);
+    __atomic_store_n(&pool->puts_to_sleep, false, __ATOMIC_RELEASE);
+}
+
+/* Has it committed since somebody looked? Of two who look at once one may see too little:
+ * then a busy lane is settled, or sleeps until its next commit. */
+static bool has_stirred(struct lane *lane)
+{
+    uint64_t generation = __atomic_load_n(&lane->generation, __ATOMIC_RELAXED);
+
+    if (__atomic_load_n(&lane->last_seen, __ATOMIC_RELAXED) == generation)
+        return false;
+    __atomic_store_n(&lane->last_seen, generation, __ATOMIC_RELAXED);
+    return true;
+}
+
 void live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
                         struct pm_phase *phase, struct settling *settling)
 {
-    if (__atomic_exchange_n(&pool->looks_for_idle, true, __ATOMIC_ACQUIRE))
-        return;
     for (struct lane *lane = first_lane(pool); lane; lane = lane->next_live) {
-        if (!is_other(lane, own))
+        if (!is_other(lane, own) || has_stirred(lane))
             continue;
-        if (__atomic_load_n(&lane->is_stirring, __ATOMIC_RELAXED))
-            __atomic_store_n(&lane->is_stirring, false, __ATOMIC_RELAXED);
-        else if (live_generation_of(lane) != 0)
+        if (live_generation_of(lane) != 0)
             settle(pool, lane, phase, settling);
         else
             put_to_sleep(pool, lane);
     }
-    __atomic_store_n(&pool->looks_for_idle, false, __ATOMIC_RELEASE);
 }
 
 static void link_lane(struct minl2r_pool *pool, struct lane *lane)

@@ -150,8 +150,6 @@ static inline void live_stir(struct minl2r_pool *pool, struct lane *lane)
 {
     if (live_wakefulness(lane) != LANE_AWAKE && live_possible(pool))
         live_wake(pool, lane);
-    if (!__atomic_load_n(&lane->is_stirring, __ATOMIC_RELAXED))
-        __atomic_store_n(&lane->is_stirring, true, __ATOMIC_RELAXED);
 }
 
 /* The generation, which committed, stays live. */

@@ -151,7 +151,7 @@ static void put_bytes(struct log_writer *writer, const void *bytes, uint64_t siz
     uint64_t padded = LOG_PADDED(size);
 
     memset(writer->batch + writer->size + padded - 8, 0, 8);
-    memcpy(writer->batch + writer->size, bytes, size);
+    copy_recent(writer->batch + writer->size, bytes, size);
     writer->size += (uint32_t)padded;
 }
 

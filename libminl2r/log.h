@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "libminl2r/alloc.h"
+#include "libminl2r/copy.h"
 #include "libminl2r/pool.h"
 
 /* Bytes that a record takes in a batch. */
@@ -80,7 +81,7 @@ static inline uint8_t *log_put_change(uint8_t *at, uint64_t target, const uint8_
         return at + 8;
     }
     memset(at + padded - 8, 0, 8);
-    memcpy(at, old, size);
+    copy_recent(at, old, size);
     return at + padded;
 }
 

@@ -27,6 +27,7 @@
 #include "libminl2r/error.h"
 
 #define HUGE_PAGE ((uint64_t)2 << 20)
+#define RECENT_LINES_MAX 4u
 
 /* ---- Mapping --------------------------------------------------------------------- */
 
@@ -409,20 +410,29 @@ stream_lines_avx(uint8_t *dst, const uint8_t *src, size_t count)
     }
 }
 
-static void stream_lines(uint8_t *dst, const uint8_t *src, size_t count)
-{
-    if (__builtin_cpu_supports("avx"))
-        stream_lines_avx(dst, src, count);
-    else
-        stream_lines_sse(dst, src, count);
-}
-
 static inline void stream_word(uint8_t *dst, const uint8_t *src)
 {
     long long word;
 
     memcpy(&word, src, sizeof(word));
     _mm_stream_si64((long long *)(void *)dst, word);
+}
+
+/* A log was stored word by word just now: see copy.h. */
+static void stream_lines_by_words(uint8_t *dst, const uint8_t *src, size_t count)
+{
+    for (size_t at = 0; at < count * PM_LINE; at += 8)
+        stream_word(dst + at, src + at);
+}
+
+static void stream_lines(uint8_t *dst, const uint8_t *src, size_t count)
+{
+    if (count <= RECENT_LINES_MAX)
+        stream_lines_by_words(dst, src, count);
+    else if (__builtin_cpu_supports("avx"))
+        stream_lines_avx(dst, src, count);
+    else
+        stream_lines_sse(dst, src, count);
 }
 
 static inline void stream_half(uint8_t *dst, const uint8_t *src)

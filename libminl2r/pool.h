@@ -54,7 +54,7 @@ struct minl2r_pool {
     struct lane *lanes;      /* [geo.lane_count] */
     struct lane *live_lanes; /* of live.h; atomic */
     uint32_t awake_lanes;    /* among them, not asleep; atomic */
-    bool looks_for_idle;     /* one thread does; atomic */
+    bool puts_to_sleep;      /* one thread does, a lane; atomic */
     bool poisoned;           /* atomic */
     bool prove;              /* MINL2R_COMMIT_PROVE */
     struct watch *watch;     /* [geo.lane_count], or NULL: not watched */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "libminl2r/copy.h"
 #include "libminl2r/live.h"
 #include "libminl2r/watch.h"
 
@@ -170,7 +171,7 @@ static inline void append_bytes(uint8_t *end, const struct extent *e)
     else if (e->size == 8) /* by far the most */
         memcpy(end, e->bytes, 8);
     else
-        memcpy(end, e->bytes, e->size);
+        copy_recent(end, e->bytes, e->size);
 }
 
 static inline void gather(struct gathered *new, const struct extent *e)
@@ -302,7 +303,7 @@ static void own(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
     struct lane *lane = tx->lane;
 
-    lane->generation = tx->cursor.generation;
+    lane_set_generation(lane, tx->cursor.generation);
     live_own(lane, plan->slots, &plan->bytes, plan->blocks);
     if (!live_lists(tx->pool, lane, lane->generation))
         return;
@@ -314,15 +315,16 @@ static void own(struct minl2r_tx *tx, const struct slot_plan *plan)
             live_list(lane, LISTED_BYTES, extent_range(w, &w->extents[i]));
 }
 
-/* Up to F2. What needs no store on media is done while these drain. */
+/* Up to F2. What needs no store on media is done first, while F1 drains: a lock of bits that
+ * is everyone's waits for that. */
 static int store_in_place(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
     watch_remember(tx->pool, tx->lane, tx->cursor.generation, &tx->writes);
     if (tx->writes.swaps.count > 0)
         alloc_prefetch(tx->pool, 1);
-    commit_store_in_place(tx);
     if (tx->cursor.index > 0)
         own(tx, plan);
+    commit_store_in_place(tx);
     return commit_order_stored(tx); /* I3: what is in place, then the caller's return */
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libminl2r/copy.h"
 #include "libminl2r/error.h"
 #include "libminl2r/log.h"
 #include "libminl2r/writeset_internal.h"
@@ -234,7 +235,7 @@ static int queue_block(struct writeset *ws, struct block_write *write, uint32_t 
 
     if (!bytes)
         return no_memory();
-    memcpy(bytes, src, size);
+    copy_recent(bytes, src, size);
     if (!write->block) {
         put_bytes(ws, write, offset, offset + size, bytes);
         return 0;

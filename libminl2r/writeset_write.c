@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libminl2r/copy.h"
 #include "libminl2r/error.h"
 #include "libminl2r/writeset_internal.h"
 
@@ -261,7 +262,7 @@ static int queue_copy(struct writeset *ws, uint64_t dst, const void *src, uint64
 
     if (!bytes)
         return no_memory();
-    memcpy(bytes, src, size);
+    copy_recent(bytes, src, size);
     return queue(ws, dst, bytes, size);
 }
 
@@ -309,7 +310,7 @@ __attribute__((noinline)) static int queue_any(struct writeset *ws, uint64_t dst
 __attribute__((noinline)) static int copy_bytes(uint8_t *dst, const void *src,
                                                 uint64_t size)
 {
-    memcpy(dst, src, size);
+    copy_recent(dst, src, size);
     return 0;
 }
 
@@ -371,7 +372,7 @@ int writeset_write_fresh(struct writeset *ws, uint64_t dst, const void *src,
 
     if (!fresh)
         return no_memory();
-    memcpy(fresh + 1, src, size);
+    copy_recent(fresh + 1, src, size);
     *fresh = (struct fresh_write){NULL, dst, size, (const uint8_t *)(fresh + 1)};
     *ws->fresh_last = fresh;
     ws->fresh_last = &fresh->next;

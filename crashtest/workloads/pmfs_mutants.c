@@ -617,9 +617,9 @@ int __wrap_fs_end(struct minl2r_tx *tx, int rc)
 /* ---- Heads of inodes ------------------------------------------------------------- */
 
 int __wrap_inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
-                          struct inode_head head);
+                          const struct inode_head *head);
 int __real_inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
-                          struct inode_head head);
+                          const struct inode_head *head);
 
 static int set_size_alone(const struct inode *inode, uint64_t size)
 {
@@ -645,8 +645,9 @@ static int point_to(struct minl2r_tx *tx, const struct inode *inode)
 }
 
 int __wrap_inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
-                          struct inode_head head)
+                          const struct inode_head *wanted)
 {
+    struct inode_head head = *wanted;
     int rc = 0;
 
     switch (state.bug) {
@@ -666,7 +667,7 @@ int __wrap_inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
     default:
         break;
     }
-    return rc < 0 ? rc : __real_inode_set_head(tx, inode, head);
+    return rc < 0 ? rc : __real_inode_set_head(tx, inode, &head);
 }
 
 void __wrap_inode_attr(const struct pmfs *fs, const struct inode *inode,

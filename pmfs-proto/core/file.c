@@ -243,7 +243,7 @@ int change_set_head(struct change *change)
     int rc;
 
     if (change->in_place || head->blocks != pm->blocks)
-        return inode_set_head(change->tx, change->inode, *head);
+        return inode_set_head(change->tx, change->inode, head);
     /* One word decides: the size. The times are there before it. */
     rc = inode_set_times_fresh(change->tx, change->inode, head->mtime_ns,
                                head->ctime_ns);

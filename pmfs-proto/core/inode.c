@@ -659,16 +659,16 @@ static int set_field(struct minl2r_tx *tx, const struct inode *inode, const void
 }
 
 int inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
-                   struct inode_head head)
+                   const struct inode_head *head)
 {
     const struct pm_inode *pm = inode->place.pm;
 
-    if (head.blocks != pm->blocks)
-        return set_field(tx, inode, pm, &head, sizeof(head));
-    if (head.size != pm->size)
-        return set_field(tx, inode, pm, &head, offsetof(struct inode_head, blocks));
-    return set_field(tx, inode, &pm->mtime_ns, &head.mtime_ns,
-                     2 * sizeof(head.mtime_ns));
+    if (head->blocks != pm->blocks)
+        return set_field(tx, inode, pm, head, sizeof(*head));
+    if (head->size != pm->size)
+        return set_field(tx, inode, pm, head, offsetof(struct inode_head, blocks));
+    return set_field(tx, inode, &pm->mtime_ns, &head->mtime_ns,
+                     2 * sizeof(head->mtime_ns));
 }
 
 int inode_set_nlink(struct minl2r_tx *tx, const struct inode *inode, uint32_t nlink)

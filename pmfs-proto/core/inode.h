@@ -124,7 +124,7 @@ uint64_t inode_blocks_end(const struct pmfs *fs, const struct inode *inode);
 
 /* Queue changes of single fields. */
 int inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
-                   struct inode_head head);
+                   const struct inode_head *head);
 int inode_set_nlink(struct minl2r_tx *tx, const struct inode *inode, uint32_t nlink);
 int inode_set_parent(struct minl2r_tx *tx, const struct inode *inode, uint64_t parent);
 int inode_set_state(struct minl2r_tx *tx, const struct inode *inode,

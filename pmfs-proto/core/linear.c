@@ -194,7 +194,7 @@ static int queue(struct minl2r_tx *tx, const struct inode *inode, struct map *ma
         rc = plant(tx, map, list, count, &head);
     if (rc == 0)
         rc = set_hashed(tx, inode);
-    return rc < 0 ? rc : inode_set_head(tx, inode, head);
+    return rc < 0 ? rc : inode_set_head(tx, inode, &head);
 }
 
 static int convert(struct pmfs *fs, const struct inode *inode, struct map *map,

@@ -86,7 +86,7 @@ static int set_ctime(struct minl2r_tx *tx, const struct inode *inode, int64_t no
     struct inode_head head = inode_head(inode);
 
     head.ctime_ns = now_ns;
-    return inode_set_head(tx, inode, head);
+    return inode_set_head(tx, inode, &head);
 }
 
 /* ---- Looking up ---------------------------------------------------------------- */
@@ -298,7 +298,7 @@ static int add_name(struct make *make)
                      make->claim.place.ino, type, &change);
 
     if (rc == 0)
-        rc = inode_set_head(make->tx, parent, change.head);
+        rc = inode_set_head(make->tx, parent, &change.head);
     if (rc == 0 && type == S_IFDIR)
         rc = inode_set_nlink(make->tx, parent, parent->place.pm->nlink + 1);
     return rc;
@@ -547,7 +547,7 @@ static int link_transaction(struct pmfs *fs, const struct inode *parent,
         return rc;
     rc = dir_add(fs, tx, parent, name, place, inode->place.ino, inode->type, &change);
     if (rc == 0)
-        rc = inode_set_head(tx, parent, change.head);
+        rc = inode_set_head(tx, parent, &change.head);
     if (rc == 0)
         rc = inode_set_nlink(tx, inode, inode->place.pm->nlink + 1);
     if (rc == 0 && inode->state == PM_STATE_ORPHAN)
@@ -642,7 +642,7 @@ static int remove_transaction(struct pmfs *fs, struct inode *parent,
     if (rc == 0)
         rc = dir_remove(fs, tx, parent, name, entry, &change);
     if (rc == 0)
-        rc = inode_set_head(tx, parent, change.head);
+        rc = inode_set_head(tx, parent, &change.head);
     if (rc == 0 && is_directory(child))
         rc = inode_set_nlink(tx, parent, parent->place.pm->nlink - 1);
     rc = fs_end(tx, rc);
@@ -939,7 +939,7 @@ static int queue_entries(struct rename *rename, struct minl2r_tx *tx)
 
 static int queue_parent(struct minl2r_tx *tx, const struct side *side)
 {
-    int rc = inode_set_head(tx, side->parent, side->change.head);
+    int rc = inode_set_head(tx, side->parent, &side->change.head);
 
     if (rc == 0 && side->nlink != side->parent->place.pm->nlink)
         rc = inode_set_nlink(tx, side->parent, side->nlink);

@@ -39,7 +39,7 @@ int orphan_unlink(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *ino
     if (rc == 0 && !done)
         rc = inode_set_nlink(tx, inode, 0);
     if (rc == 0 && !done)
-        rc = inode_set_head(tx, inode, head);
+        rc = inode_set_head(tx, inode, &head);
     return rc < 0 ? rc : inode_set_state(tx, inode, *state);
 }
 
@@ -73,7 +73,7 @@ static int queue_cut(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *
     if (rc == 0)
         rc = map_free(&map, tx, first, map_node_end(&map, first), &freed);
     head.blocks -= freed < head.blocks ? freed : head.blocks;
-    return rc < 0 ? rc : inode_set_head(tx, inode, head);
+    return rc < 0 ? rc : inode_set_head(tx, inode, &head);
 }
 
 static int cut_all(struct pmfs *fs, struct inode *inode, uint64_t first)

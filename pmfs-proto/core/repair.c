@@ -239,7 +239,7 @@ static int add_name(const struct new_name *to, struct minl2r_tx *tx,
                      inode->type, &change);
 
     if (rc == 0)
-        rc = inode_set_head(tx, dir, change.head);
+        rc = inode_set_head(tx, dir, &change.head);
     if (rc == 0)
         rc = inode_set_nlink(tx, inode, nlink);
     if (rc == 0 && is_directory(inode))

@@ -15,7 +15,7 @@
 #define SEED 5
 #define THREADS 3u
 #define QUARANTINE_MAX 512u
-#define REFILL_MAX 16u
+#define REFILL_MAX 64u
 
 /* ---- The model ------------------------------------------------------------------- */
 
