@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""hostile.py PMFS FUZZ_TARGET CORPUS - mounts the damaged pools that the fuzzer's inputs
-make, and uses all that is there: a mount is refused or serves to the end, and answers in
-time. That what it says makes sense is not asked for."""
+"""hostile.py PMFS FUZZ_TARGET CORPUS STEP - mounts each STEPth of the damaged pools that
+the fuzzer's inputs make, and uses all that is there: a mount is refused or serves to the
+end, and answers in time. That what it says makes sense is not asked for."""
 import errno
 import os
 import shutil
@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 tool, target, corpus = sys.argv[1:4]
+step = int(sys.argv[4])
 HANG_S = 120
 FILES_MAX = 200
 
@@ -117,13 +118,14 @@ try:
     os.mkdir(images)
     subprocess.run([target, corpus], check=True, stderr=subprocess.DEVNULL,
                    env=dict(os.environ, FUZZ_SAVE=images))
+    names = sorted(os.listdir(images), key=int)[::step]
     mounted = 0
-    for name in sorted(os.listdir(images), key=int):
+    for name in names:
         signal.alarm(HANG_S)
         print("image", name, flush=True)
         mounted += try_image(os.path.join(images, name), mount)
         signal.alarm(0)
-    print(f"{mounted} of {len(os.listdir(images))} were mounted")
+    print(f"{mounted} of {len(names)} were mounted")
     assert mounted > 0
 finally:
     subprocess.run([tool, "umount", "--lazy", mount], stderr=subprocess.DEVNULL)
