@@ -904,33 +904,34 @@ uint64_t alloc_quarantine_count(const struct minl2r_pool *pool, uint32_t which)
     return end > ready ? end - ready : 0;
 }
 
-/* With the stash's lock. */
-static bool has_room(struct alloc *alloc, struct stash *stash)
+/* For how many blocks, of `count`. With the stash's lock. */
+static uint32_t make_room(struct alloc *alloc, struct stash *stash, uint32_t count)
 {
-    if (stash->end - stash->begin == STASH_SIZE && count_ready(stash) > 0) {
+    if (STASH_SIZE - (stash->end - stash->begin) < count && count_ready(stash) > 0) {
         spin_lock(&alloc->lock);
         free_ready(alloc, stash);
         spin_unlock(&alloc->lock);
     }
-    return stash->end - stash->begin < STASH_SIZE;
+    uint64_t room = STASH_SIZE - (stash->end - stash->begin);
+
+    return count < room ? count : (uint32_t)room;
 }
 
-bool alloc_quarantine(struct minl2r_pool *pool, uint64_t block)
+uint32_t alloc_quarantine(struct minl2r_pool *pool, const uint64_t *blocks,
+                          uint32_t count)
 {
     struct stash *stash = own_stash(pool->alloc);
 
     spin_lock(&stash->lock);
-    bool fits = has_room(pool->alloc, stash);
+    uint64_t end = stash->end;
 
-    if (fits) {
-        uint64_t end = stash->end;
-
-        __atomic_store_n(&stash->ring[end % STASH_SIZE], block_index(&pool->geo, block),
-                         __ATOMIC_RELAXED);
-        __atomic_store_n(&stash->end, end + 1, __ATOMIC_RELEASE);
-    }
+    count = make_room(pool->alloc, stash, count);
+    for (uint32_t i = 0; i < count; i++)
+        __atomic_store_n(&stash->ring[(end + i) % STASH_SIZE],
+                         block_index(&pool->geo, blocks[i]), __ATOMIC_RELAXED);
+    __atomic_store_n(&stash->end, end + count, __ATOMIC_RELEASE);
     spin_unlock(&stash->lock);
-    return fits;
+    return count;
 }
 
 void alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which, uint64_t mark)

@@ -129,8 +129,9 @@ uint64_t alloc_quarantine_mark(const struct minl2r_pool *pool, uint32_t which);
 uint64_t alloc_quarantine_count(const struct minl2r_pool *pool, uint32_t which);
 void alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which, uint64_t mark);
 
-/* To the thread's own. False: no room. */
-bool alloc_quarantine(struct minl2r_pool *pool, uint64_t block);
+/* To the thread's own: as many of the blocks, from the first on, as there is room for. */
+uint32_t alloc_quarantine(struct minl2r_pool *pool, const uint64_t *blocks,
+                          uint32_t count);
 
 /* The blocks that are likely reserved next, to the cache; harmless if they are not. */
 void alloc_prefetch(const struct minl2r_pool *pool, uint32_t count);

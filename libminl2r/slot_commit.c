@@ -289,13 +289,18 @@ static int log_and_store_fresh(struct minl2r_tx *tx, const struct slot_plan *pla
 static int quarantine_freed(struct minl2r_tx *tx)
 {
     const struct swaps *swaps = &tx->writes.swaps;
+    uint64_t freed[FREED_MAX];
+    uint32_t count = 0, done = 0;
     int result = 0;
 
     for (uint32_t i = 0; i < swaps->count; i++)
         if (swaps->list[i].block)
-            while (result == 0 && !alloc_quarantine(tx->pool, swaps->list[i].block))
-                result =
-                    live_end_quarantine(tx->pool, &tx->phase, &tx->writes.settling);
+            freed[count++] = swaps->list[i].block;
+    while (result == 0 && done < count) {
+        done += alloc_quarantine(tx->pool, freed + done, count - done);
+        if (done < count)
+            result = live_end_quarantine(tx->pool, &tx->phase, &tx->writes.settling);
+    }
     return result;
 }
 

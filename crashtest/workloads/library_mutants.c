@@ -709,17 +709,29 @@ void __wrap_alloc_reload(struct minl2r_pool *pool)
         __real_alloc_reload(pool);
 }
 
-bool __real_alloc_quarantine(struct minl2r_pool *pool, uint64_t block);
-bool __wrap_alloc_quarantine(struct minl2r_pool *pool, uint64_t block);
-bool __wrap_alloc_quarantine(struct minl2r_pool *pool, uint64_t block)
+uint32_t __real_alloc_quarantine(struct minl2r_pool *pool, const uint64_t *blocks,
+                                 uint32_t count);
+uint32_t __wrap_alloc_quarantine(struct minl2r_pool *pool, const uint64_t *blocks,
+                                 uint32_t count);
+static uint32_t quarantine_one(struct minl2r_pool *pool, uint64_t block)
 {
     if (is_chosen(NO_QUARANTINE))
         now.left_quarantine = block;
     else if (is_chosen(QUARANTINE_SETTLES_NOBODY) && now.in_quarantine == 0)
         now.in_quarantine = block;
     else
-        return __real_alloc_quarantine(pool, block);
-    return true;
+        return __real_alloc_quarantine(pool, &block, 1);
+    return 1;
+}
+
+uint32_t __wrap_alloc_quarantine(struct minl2r_pool *pool, const uint64_t *blocks,
+                                 uint32_t count)
+{
+    uint32_t done = 0;
+
+    while (done < count && quarantine_one(pool, blocks[done]))
+        done++;
+    return done;
 }
 
 uint64_t __real_alloc_quarantine_count(const struct minl2r_pool *pool, uint32_t which);

@@ -194,7 +194,7 @@ static void quarantine(struct model *model, uint64_t index, uint64_t count)
     for (uint64_t i = index; i < index + count; i++) {
         struct block_run block = run_at(model, i, 1);
         uint64_t waiting = alloc_quarantine_count(model->pool, own);
-        bool has_room = alloc_quarantine(model->pool, block.offset);
+        bool has_room = alloc_quarantine(model->pool, &block.offset, 1) == 1;
 
         assert_int_equal(has_room, waiting < QUARANTINE_MAX);
         if (!has_room)
@@ -470,8 +470,10 @@ static void block_given_back_last_is_taken_first(void **state)
 /* Frees a block of a full pool as thread `number`, as slot commits do. */
 static void put_in_quarantine(struct model *model, uint32_t number, uint64_t index)
 {
+    struct block_run block = run_at(model, index, 1);
+
     become_thread(number);
-    assert_true(alloc_quarantine(model->pool, run_at(model, index, 1).offset));
+    assert_int_equal(alloc_quarantine(model->pool, &block.offset, 1), 1);
 }
 
 static void end_quarantine_of(struct model *model, uint32_t number)
@@ -748,9 +750,13 @@ static void quarantine_that_is_full_has_room_once_it_has_ended(void **state)
     make_model(&model, (size_t)8 << 20, 512);
     take_all(&model);
     become_thread(1);
-    for (uint32_t i = 0; i < QUARANTINE_MAX; i++)
+    for (uint32_t i = 0; i < QUARANTINE_MAX - 1; i++)
         put_in_quarantine(&model, 1, ++index);
-    assert_false(alloc_quarantine(model.pool, run_at(&model, 2000, 1).offset));
+    const uint64_t more[] = {run_at(&model, ++index, 1).offset,
+                             run_at(&model, 2000, 1).offset};
+
+    assert_int_equal(alloc_quarantine(model.pool, more, 2), 1);
+    assert_int_equal(alloc_quarantine(model.pool, more + 1, 1), 0);
     end_quarantine_of(&model, 1);
     put_in_quarantine(&model, 1, 2000);
     assert_int_equal(alloc_free_blocks(model.pool), QUARANTINE_MAX + 1);
