@@ -306,7 +306,7 @@ static int append_blocks(struct pmfs *fs, struct minl2r_tx *tx,
         return rc;
     head.size += count << fs->block_shift;
     head.blocks += count + map.added;
-    return inode_set_head(tx, inode, head);
+    return inode_set_head(tx, inode, &head);
 }
 
 /* The first one names the file, too. */
