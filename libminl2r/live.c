@@ -344,9 +344,11 @@ void live_wake(struct minl2r_pool *pool, struct lane *lane)
 {
     if (!lane->is_linked)
         link_lane(pool, lane);
-    if (__atomic_exchange_n(&lane->wakefulness, LANE_AWAKE, __ATOMIC_SEQ_CST) ==
+    /* Counted first: it may fall asleep again, and be counted off, at once. */
+    __atomic_add_fetch(&pool->awake_lanes, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_exchange_n(&lane->wakefulness, LANE_AWAKE, __ATOMIC_SEQ_CST) !=
         LANE_ASLEEP)
-        __atomic_add_fetch(&pool->awake_lanes, 1, __ATOMIC_SEQ_CST);
+        __atomic_sub_fetch(&pool->awake_lanes, 1, __ATOMIC_SEQ_CST);
 }
 
 void live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t generation)

@@ -37,10 +37,9 @@
  *               that is not: nobody looks at it, nor at any, if as few are awake as a count
  *               says. It is drowsy first, and then looked at again. Its holder wakes it
  *               after the store that makes it live, and before it frees blocks. Lanes
- *               are counted before they wake, and no more once they sleep. (live_wake()
- *               counts after: the mutant WAKES_BEFORE_IT_COUNTS.) One at a time looks: a
- *               mark is the own one. Stores are seen in order here; that the one to `live`
- *               may be late is test_lane's.
+ *               are counted before they wake, and no more once they sleep. One at a time puts
+ *               lanes to sleep: a mark is the own one. Stores are seen in order here; that
+ *               the one to `live` may be late is test_lane's.
  *   quarantine  A block is used again only once every batch that was live when it was
  *               freed is not: whoever takes blocks out of quarantine settles all lanes.
  *   guard       Who finishes a slot transaction looks at each slot by itself: what
