@@ -878,7 +878,7 @@ int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
     struct pm_phase phase = {.pm = &pool->pm, .stats = &lane->stats};
     int result = pool_usable(pool);
 
-    live_stir(pool, lane);
+    live_stay_awake(pool, lane);
     if (result == 0 && live_possible(pool))
         result = live_settle_word_now(pool, pool_offset(pool, p), &phase);
     if (result == 0) {
@@ -917,7 +917,7 @@ static int commit_changes(struct minl2r_tx *tx)
 {
     if (!tx->lane)
         tx->lane = lane_wait_commit(tx->pool);
-    live_stir(tx->pool, tx->lane);
+    live_stay_awake(tx->pool, tx->lane);
     const struct block_write *word = find_lone_word(tx);
     struct slot_plan plan;
     /* A lane whose generation failed half-way must not begin it again. */

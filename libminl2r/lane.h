@@ -84,8 +84,8 @@ struct lane {
     bool is_linked;
     uint32_t index;
 
-    _Alignas(
-        128) uint64_t last_seen; /* generation, by who looked for idle lanes; atomic */
+    /* The generation that who looked for idle lanes saw last; atomic. */
+    _Alignas(128) uint64_t last_seen;
 } __attribute__((aligned(128)));
 
 /* Reads every lane's settled word. -ENOMEM. */

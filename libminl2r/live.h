@@ -34,8 +34,8 @@
  * links one looks at all ranges until this lane's next commit.
  *
  * A thread that commits no more leaves its lane live, and whoever commits would look at it
- * for ever. So each lane looks for idle ones, once in IDLE_ROUND of its generations: first
- * they are settled, by its F1, and the next time they fall asleep. A lane that is asleep is
+ * for ever. So each lane looks for idle ones, once in IDLE_ROUND of its generations: those
+ * whose generation is as it was at the last look. First they are settled, by its F1, and the next time they fall asleep. A lane that is asleep is
  * not live, and nobody looks at it: awake_lanes tells whether there are others at all. Its
  * holder wakes it in live_enter(), after the store that makes it live. Who puts it to sleep
  * marks it as drowsy, has all processors pass a barrier, and then looks whether it is live:
@@ -146,7 +146,7 @@ void live_list(struct lane *lane, enum listed_kind kind, struct interval range);
 void live_wake(struct minl2r_pool *pool, struct lane *lane);
 
 /* A lane of a thread that looks at others' is there, too: so they list. */
-static inline void live_stir(struct minl2r_pool *pool, struct lane *lane)
+static inline void live_stay_awake(struct minl2r_pool *pool, struct lane *lane)
 {
     if (live_wakefulness(lane) != LANE_AWAKE && live_possible(pool))
         live_wake(pool, lane);

@@ -289,7 +289,7 @@ static int log_and_store_fresh(struct minl2r_tx *tx, const struct slot_plan *pla
 static int quarantine_freed(struct minl2r_tx *tx)
 {
     const struct swaps *swaps = &tx->writes.swaps;
-    uint64_t freed[FREED_MAX];
+    uint64_t freed[FREED_MAX]; /* the plan allows no more */
     uint32_t count = 0, done = 0;
     int result = 0;
 

@@ -365,7 +365,6 @@ static void wake_lanes(struct minl2r_pool *pool, const struct setting *setting)
         if (setting->looks_for_idle)
             lane->generation += -lane->generation % IDLE_ROUND;
         live_wake(pool, lane);
-        live_stir(pool, lane);
     }
 }
 

@@ -36,13 +36,13 @@ enum what {
     COUNT_LATE,
     ASK_FOR_OTHERS,
     ARE_THERE_OTHERS,
-    BEGIN_LOOKING,
     FIND_IDLE, /* lane `word` */
+    BEGIN_PUTTING,
     MAKE_DROWSY,
     LOOK_AGAIN,
     PUT_TO_SLEEP,
     COUNT_SLEEPER,
-    END_LOOKING,
+    END_PUTTING,
 };
 
 /* Whom to settle; those that own something are found by a look at each of the ranges. */
@@ -218,7 +218,6 @@ static void look_for_idle(const struct compiler *c)
 {
     if (!c->op->idle)
         return;
-    emit(c, BEGIN_LOOKING, 0, 0);
     for (uint8_t lane = 0; lane < LANES; lane++) {
         if (!(c->op->idle >> lane & 1))
             continue;
@@ -226,12 +225,13 @@ static void look_for_idle(const struct compiler *c)
         emit(c, RAISE, lane, 0);
         if (mutant == IDLE_SETTLES_BEFORE_THE_FENCE)
             emit(c, UNLIVE, 0, 0);
+        emit(c, BEGIN_PUTTING, 0, 0);
         emit(c, MAKE_DROWSY, lane, 0);
         emit(c, LOOK_AGAIN, lane, 0);
         emit(c, PUT_TO_SLEEP, lane, 0);
         emit(c, COUNT_SLEEPER, 0, 0);
+        emit(c, END_PUTTING, 0, 0);
     }
-    emit(c, END_LOOKING, 0, 0);
 }
 
 /* By a log. */
@@ -628,13 +628,21 @@ static void ask_for_others(struct twin *twin, uint8_t thread, const struct step 
 
 static void find_idle(struct twin *twin, uint8_t thread, uint8_t lane)
 {
-    if ((twin->looks != thread + 1 && mutant != TWO_LOOK_FOR_IDLE) ||
-        twin->wakefulness[lane] == ASLEEP)
+    if (twin->wakefulness[lane] == ASLEEP)
         return;
     if (twin->live[lane] && mutant != LIVE_LANES_FALL_ASLEEP)
         twin->seen[thread][lane] = twin->live[lane];
     else
         twin->found[thread] = IS_DEAD;
+}
+
+/* Who finds another one at it lets the lane be. */
+static void begin_putting(struct twin *twin, uint8_t thread)
+{
+    if (!twin->putter)
+        twin->putter = thread + 1;
+    else if (mutant != TWO_PUT_LANES_TO_SLEEP)
+        twin->found[thread] = 0;
 }
 
 static bool change_wakefulness(struct twin *twin, uint8_t lane, enum wakefulness from,
@@ -679,12 +687,11 @@ static void sleep_step(struct twin *twin, uint8_t thread, const struct step *ste
     case ARE_THERE_OTHERS:
         ask_for_others(twin, thread, step);
         break;
-    case BEGIN_LOOKING:
-        if (!twin->looks)
-            twin->looks = thread + 1;
-        break;
     case FIND_IDLE:
         find_idle(twin, thread, step->word);
+        break;
+    case BEGIN_PUTTING:
+        begin_putting(twin, thread);
         break;
     case MAKE_DROWSY:
     case LOOK_AGAIN:
@@ -692,9 +699,9 @@ static void sleep_step(struct twin *twin, uint8_t thread, const struct step *ste
     case COUNT_SLEEPER:
         twin->found[thread] = (uint8_t)put_to_sleep(twin, twin->found[thread], step);
         break;
-    case END_LOOKING:
-        if (twin->looks == thread + 1)
-            twin->looks = 0;
+    case END_PUTTING:
+        if (twin->putter == thread + 1)
+            twin->putter = 0;
         break;
     default:
         wake_step(twin, thread, step);

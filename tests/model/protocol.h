@@ -170,7 +170,7 @@ enum mutant {
     IDLE_SETTLES_BEFORE_THE_FENCE,
     DROWSY_IS_NOT_LOOKED_AT,
     SLEEPS_WITHOUT_A_MARK,
-    TWO_LOOK_FOR_IDLE,
+    TWO_PUT_LANES_TO_SLEEP,
     LIVE_DOES_NOT_WAKE,
     WAKES_BEFORE_IT_IS_LIVE,
     WAKES_AFTER_IT_FREES,
@@ -224,7 +224,7 @@ struct twin {
     uint8_t found[LANES]; /* per thread: about the lane that it looks at */
     uint8_t awake;        /* as they are counted */
     uint8_t alone;        /* bit per thread: it looks at nobody */
-    uint8_t looks;        /* the thread that looks for idle lanes, and 1 */
+    uint8_t putter;       /* the thread that puts a lane to sleep, and 1 */
 };
 
 struct state {

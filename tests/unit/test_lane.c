@@ -453,7 +453,7 @@ static void idle_lane_is_settled_then_falls_asleep(void **state)
 
     assert_ok(settling_init(&settling, bed.pool));
     live_wake(bed.pool, own);
-    live_stir(bed.pool, idle);
+    live_stay_awake(bed.pool, idle);
     change(bed.pool, idle, 1, &random, &now);
     look_for_idle(bed.pool, own, &settling);
     assert_int_equal(live_generation_of(idle), 1);
