@@ -25,10 +25,14 @@
 #define STASHES_MAX 64u /* a power of two */
 #define STASH_SIZE 512u
 #define REFILL_MIN 16u /* blocks */
-#define REFILL_MAX 64u
-#define REFILL_SHARE 128u /* between them: one of so many that are free */
+#define REFILL_MAX 128u
+#define REFILL_SHARE 128u        /* between them: one of so many that are free */
+#define PLENTY_SHARE 8u          /* are free: one of so many blocks, or more */
+#define SHARED_LINE (1ull << 63) /* with the index of a stashed block */
 #define LINE_WORDS (PM_LINE / 8)
 #define NONE UINT64_MAX
+
+enum purpose { FOR_ALLOC, FOR_SWAP, PURPOSES };
 
 /*
  * Of a thread, or of several where there are more threads than stashes: blocks for its
@@ -39,18 +43,18 @@
 struct stash {
     struct spin lock;           /* taken before that of struct alloc */
     uint64_t begin, ready, end; /* of the ring */
-    uint64_t *ring;             /* [STASH_SIZE], indexes */
-} __attribute__((aligned(128)));
+    uint64_t *ring;             /* [STASH_SIZE], indexes; see give_back_shared() */
 
-/* Words of busy to search first: for a thread's swaps, for the rest; NONE: not yet. */
-enum purpose { FOR_ALLOC, FOR_SWAP, PURPOSES };
-struct hints {
-    uint64_t words[PURPOSES];
-};
+    /* Words of busy to search first: for the thread's swaps, for the rest; NONE: not yet.
+     * With the lock of struct alloc. */
+    _Alignas(PM_LINE) uint64_t hints[PURPOSES];
+} __attribute__((aligned(128)));
 
 /* Of a line of a bitmap on media. */
 struct bit_lock {
     struct spin spin;
+    uint32_t user;      /* the thread that had it last; 0: none */
+    bool changed_hands; /* then; read without the lock */
 } __attribute__((aligned(PM_LINE)));
 
 /* What changes is apart. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
@@ -62,7 +66,6 @@ struct alloc {
     struct stash *stashes;
     uint32_t stash_count;       /* a power of two */
     uint64_t *rings;            /* of all stashes */
-    struct hints *hints;        /* [stash_count] */
     struct bit_lock *bit_locks; /* [word_count / LINE_WORDS] */
 
     _Alignas(128) struct spin lock; /* of bitmaps and hints, and of what follows */
@@ -182,8 +185,8 @@ void alloc_reload(struct minl2r_pool *pool)
             (struct stash){.begin = STASH_SIZE,
                            .ready = STASH_SIZE,
                            .end = STASH_SIZE,
-                           .ring = &alloc->rings[(size_t)i * STASH_SIZE]};
-        alloc->hints[i] = (struct hints){{NONE, NONE}};
+                           .ring = &alloc->rings[(size_t)i * STASH_SIZE],
+                           .hints = {NONE, NONE}};
     }
     load_busy(pool);
     count_free(alloc);
@@ -225,11 +228,10 @@ int alloc_attach(struct minl2r_pool *pool)
     alloc->stashes = aligned_alloc(_Alignof(struct stash),
                                    alloc->stash_count * sizeof(struct stash));
     alloc->rings = aligned_alloc(PM_LINE, (size_t)alloc->stash_count * STASH_SIZE * 8);
-    alloc->hints = malloc(alloc->stash_count * sizeof(struct hints));
     alloc->bit_locks = make_bit_locks(alloc->word_count / LINE_WORDS);
     pool->alloc = alloc;
     if (!alloc->busy || !alloc->leaving || !alloc->full || !alloc->stashes ||
-        !alloc->rings || !alloc->hints || !alloc->bit_locks) {
+        !alloc->rings || !alloc->bit_locks) {
         alloc_detach(pool);
         return -ENOMEM;
     }
@@ -248,7 +250,6 @@ void alloc_detach(struct minl2r_pool *pool)
     free(alloc->full);
     free(alloc->stashes);
     free(alloc->rings);
-    free(alloc->hints);
     free(alloc->bit_locks);
     free(alloc);
     pool->alloc = NULL;
@@ -262,19 +263,14 @@ static uint64_t load(const uint64_t *counter)
     return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-static uint32_t own_index(const struct alloc *alloc)
-{
-    return thread_number() & (alloc->stash_count - 1);
-}
-
 static struct stash *own_stash(const struct alloc *alloc)
 {
-    return &alloc->stashes[own_index(alloc)];
+    return &alloc->stashes[thread_number() & (alloc->stash_count - 1)];
 }
 
 static uint64_t *own_hint(const struct alloc *alloc, enum purpose purpose)
 {
-    return &alloc->hints[own_index(alloc)].words[purpose];
+    return &own_stash(alloc)->hints[purpose];
 }
 
 static uint64_t count_ready(const struct stash *stash)
@@ -282,12 +278,18 @@ static uint64_t count_ready(const struct stash *stash)
     return stash->ready - stash->begin;
 }
 
+/* The one that is reserved next. */
+static uint64_t first_ready(const struct stash *stash)
+{
+    return load(&stash->ring[stash->begin % STASH_SIZE]);
+}
+
 static uint64_t pop_ready(struct stash *stash)
 {
-    uint64_t begin = stash->begin;
+    uint64_t index = first_ready(stash) & ~SHARED_LINE;
 
-    __atomic_store_n(&stash->begin, begin + 1, __ATOMIC_RELAXED);
-    return load(&stash->ring[begin % STASH_SIZE]);
+    __atomic_store_n(&stash->begin, stash->begin + 1, __ATOMIC_RELAXED);
+    return index;
 }
 
 uint64_t alloc_free_blocks(const struct minl2r_pool *pool)
@@ -345,7 +347,7 @@ static bool is_hinted_at(const struct alloc *alloc, uint64_t line)
 {
     for (uint32_t i = 0; i < alloc->stash_count; i++)
         for (int purpose = 0; purpose < PURPOSES; purpose++)
-            if (alloc->hints[i].words[purpose] / LINE_WORDS == line)
+            if (alloc->stashes[i].hints[purpose] / LINE_WORDS == line)
                 return true;
     return false;
 }
@@ -516,26 +518,6 @@ static bool leaves(uint64_t available, uint64_t count, uint64_t spare)
     return available >= count && available - count >= spare;
 }
 
-/* Blocks of one word, in front of what is in quarantine. With the stash's lock, and that
- * of the bitmaps. */
-static void refill_of_word(struct alloc *alloc, struct stash *stash, uint64_t word,
-                           uint64_t count)
-{
-    uint64_t indexes[REFILL_MAX], found = 0;
-
-    for (; found < count && alloc->busy[word] != UINT64_MAX; found++) {
-        indexes[found] = first_zero_of(alloc, word);
-        mark_busy(alloc, (struct run_cursor){indexes[found], indexes[found] + 1});
-    }
-    while (found > 0) {
-        uint64_t begin = stash->begin - 1;
-
-        __atomic_store_n(&stash->ring[begin % STASH_SIZE], indexes[--found],
-                         __ATOMIC_RELAXED);
-        __atomic_store_n(&stash->begin, begin, __ATOMIC_RELAXED);
-    }
-}
-
 /* Many where many are free, since threads that refill write to what they share. */
 static uint64_t refill_count(const struct alloc *alloc, const struct stash *stash)
 {
@@ -546,20 +528,60 @@ static uint64_t refill_count(const struct alloc *alloc, const struct stash *stas
     return count < room ? count : room;
 }
 
+/* Up to `count` blocks of one word. */
+static uint64_t take_of_word(struct alloc *alloc, uint64_t word, uint64_t *indexes,
+                             uint64_t count)
+{
+    uint64_t taken = 0;
+
+    for (; taken < count && alloc->busy[word] != UINT64_MAX; taken++) {
+        indexes[taken] = first_zero_of(alloc, word);
+        mark_busy(alloc, (struct run_cursor){indexes[taken], indexes[taken] + 1});
+    }
+    return taken;
+}
+
+/* In front of what is in quarantine. */
+static void push_ready(struct stash *stash, const uint64_t *indexes, uint64_t count)
+{
+    uint64_t begin = stash->begin - count;
+
+    for (uint64_t i = 0; i < count; i++)
+        __atomic_store_n(&stash->ring[(begin + i) % STASH_SIZE], indexes[i],
+                         __ATOMIC_RELAXED);
+    __atomic_store_n(&stash->begin, begin, __ATOMIC_RELAXED);
+}
+
 /* A stash that has none ready gets some out of the bitmap, as far as that leaves the
  * spare blocks. With the stash's lock. */
 static void refill(struct alloc *alloc, struct stash *stash, uint64_t spare)
 {
+    uint64_t indexes[REFILL_MAX], taken = 0, word = 0;
+
     spin_lock(&alloc->lock);
     uint64_t count = refill_count(alloc, stash);
 
     while (count > 0 && !leaves(alloc->free_blocks, count, spare))
         count--;
-    uint64_t word = count > 0 ? find_word_for_swap(alloc) : NONE;
-
-    if (word != NONE)
-        refill_of_word(alloc, stash, word, count);
+    while (taken < count && (word = find_word_for_swap(alloc)) != NONE)
+        taken += take_of_word(alloc, word, indexes + taken, count - taken);
     spin_unlock(&alloc->lock);
+    push_ready(stash, indexes, taken);
+}
+
+/*
+ * Those whose bitmap lines other threads use, too, leave the stash as they become ready:
+ * so each thread has lines of its own in the end. With the stash's lock.
+ */
+static void give_back_shared(struct alloc *alloc, struct stash *stash)
+{
+    while (count_ready(stash) > 0 && first_ready(stash) & SHARED_LINE) {
+        uint64_t index = pop_ready(stash);
+
+        spin_lock(&alloc->lock);
+        mark_free(alloc, (struct run_cursor){index, index + 1});
+        spin_unlock(&alloc->lock);
+    }
 }
 
 /*
@@ -572,6 +594,7 @@ static uint64_t reserve_stashed(struct alloc *alloc, uint64_t spare)
     uint64_t index = NONE;
 
     spin_lock(&stash->lock);
+    give_back_shared(alloc, stash);
     if (count_ready(stash) == 0)
         refill(alloc, stash, spare);
     if (count_ready(stash) > 0 && load(&alloc->free_blocks) >= spare)
@@ -710,9 +733,28 @@ void alloc_unmark_leaving(struct minl2r_pool *pool, struct block_run run)
     spin_unlock(&pool->alloc->lock);
 }
 
-static struct spin *bit_lock(const struct minl2r_pool *pool, uint64_t word)
+static struct bit_lock *bit_lock(const struct alloc *alloc, uint64_t word)
 {
-    return &pool->alloc->bit_locks[word / LINE_WORDS].spin;
+    return &alloc->bit_locks[word / LINE_WORDS];
+}
+
+static void lock_bits(const struct minl2r_pool *pool, uint64_t word)
+{
+    struct bit_lock *lock = bit_lock(pool->alloc, word);
+    uint32_t self = thread_number();
+
+    spin_lock(&lock->spin);
+    bool changes_hands = lock->user != self && lock->user != 0;
+
+    if (lock->user != self)
+        lock->user = self;
+    if (lock->changed_hands != changes_hands)
+        __atomic_store_n(&lock->changed_hands, changes_hands, __ATOMIC_RELAXED);
+}
+
+static void unlock_bits(const struct minl2r_pool *pool, uint64_t word)
+{
+    spin_unlock(&bit_lock(pool->alloc, word)->spin);
 }
 
 /* Where `word` is or belongs. */
@@ -766,7 +808,7 @@ void alloc_stream_bits(struct minl2r_pool *pool, struct pm_phase *phase,
 {
     for (uint32_t i = 0; i < bits->count; i++)
         if (begins_line(bits, i))
-            spin_lock(bit_lock(pool, bits->words[i].index));
+            lock_bits(pool, bits->words[i].index);
     for (uint32_t i = 0; i < bits->count; i++) {
         const struct bit_word *change = &bits->words[i];
         const uint64_t *word = pool_bitmap_word(pool, change->index * 64);
@@ -780,7 +822,7 @@ void alloc_unlock_bits(struct minl2r_pool *pool, struct bit_changes *bits)
 {
     for (uint32_t i = 0; i < bits->count; i++)
         if (begins_line(bits, i))
-            spin_unlock(bit_lock(pool, bits->words[i].index));
+            unlock_bits(pool, bits->words[i].index);
     bits->count = 0;
 }
 
@@ -789,13 +831,12 @@ static void store_bits(struct minl2r_pool *pool, struct pm_phase *phase,
                        const struct bit_word *change)
 {
     const uint64_t *word = pool_bitmap_word(pool, change->index * 64);
-    struct spin *lock = bit_lock(pool, change->index);
 
-    spin_lock(lock);
+    lock_bits(pool, change->index);
     uint64_t value = (pm_load64(word) | change->set) & ~change->clear;
 
     pm_store_piece(phase, word, &value, sizeof(value));
-    spin_unlock(lock);
+    unlock_bits(pool, change->index);
 }
 
 void alloc_gather_bits(struct minl2r_pool *pool, struct pm_phase *phase,
@@ -839,11 +880,9 @@ static void change_media(struct minl2r_pool *pool, struct pm_phase *phase,
     struct run_piece piece;
 
     while (run_next(&cursor, &piece)) {
-        struct spin *lock = bit_lock(pool, piece.word);
-
-        spin_lock(lock);
+        lock_bits(pool, piece.word);
         change(phase, media_word(pool, piece), piece.mask);
-        spin_unlock(lock);
+        unlock_bits(pool, piece.word);
     }
 }
 
@@ -917,6 +956,20 @@ static uint32_t make_room(struct alloc *alloc, struct stash *stash, uint32_t cou
     return count < room ? count : (uint32_t)room;
 }
 
+/* As the stash keeps it. What is scarce stays where it is. */
+static uint64_t stashed(const struct minl2r_pool *pool, uint64_t block)
+{
+    const struct alloc *alloc = pool->alloc;
+    uint64_t index = block_index(&pool->geo, block);
+    bool is_shared =
+        __atomic_load_n(&bit_lock(alloc, index / 64)->changed_hands, __ATOMIC_RELAXED);
+
+    return is_shared &&
+                   load(&alloc->free_blocks) >= pool->geo.block_count / PLENTY_SHARE
+               ? index | SHARED_LINE
+               : index;
+}
+
 uint32_t alloc_quarantine(struct minl2r_pool *pool, const uint64_t *blocks,
                           uint32_t count)
 {
@@ -927,8 +980,8 @@ uint32_t alloc_quarantine(struct minl2r_pool *pool, const uint64_t *blocks,
 
     count = make_room(pool->alloc, stash, count);
     for (uint32_t i = 0; i < count; i++)
-        __atomic_store_n(&stash->ring[(end + i) % STASH_SIZE],
-                         block_index(&pool->geo, blocks[i]), __ATOMIC_RELAXED);
+        __atomic_store_n(&stash->ring[(end + i) % STASH_SIZE], stashed(pool, blocks[i]),
+                         __ATOMIC_RELAXED);
     __atomic_store_n(&stash->end, end + count, __ATOMIC_RELEASE);
     spin_unlock(&stash->lock);
     return count;
@@ -950,7 +1003,7 @@ void alloc_prefetch(const struct minl2r_pool *pool, uint32_t count)
     uint64_t begin = load(&stash->begin), ready = load(&stash->ready);
 
     for (; begin < ready && count > 0; begin++, count--) {
-        uint64_t index = load(&stash->ring[begin % STASH_SIZE]);
+        uint64_t index = load(&stash->ring[begin % STASH_SIZE]) & ~SHARED_LINE;
 
         __builtin_prefetch(pool_at(pool, block_offset(&pool->geo, index)), 1);
         __builtin_prefetch(pool_bitmap_word(pool, index), 1);

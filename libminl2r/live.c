@@ -7,7 +7,7 @@
 #include "libminl2r/spin.h"
 #include "libminl2r/watch.h"
 
-#define ROUND 1024 /* generations; what a lane listed in the last one is forgotten */
+#define ROUND 4096 /* generations; what a lane listed in the last one is forgotten */
 #define LOOK_MAX 16384u /* bytes; with more, looking at the lane itself is cheaper */
 
 int settling_init(struct settling *settling, const struct minl2r_pool *pool)

@@ -102,7 +102,7 @@ void live_settle_blocks(struct minl2r_pool *pool, const struct lane *own,
                         struct settling *settling);
 
 /* Settles, likewise, the lanes that are idle; those that are not even live fall asleep. */
-#define IDLE_ROUND 64
+#define IDLE_ROUND 512
 void live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
                         struct pm_phase *phase, struct settling *settling);
 

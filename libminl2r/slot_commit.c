@@ -15,7 +15,7 @@
 #define FREED_MAX 256
 
 /* So many blocks in quarantine are taken out of it by the next slot commit. */
-#define QUARANTINE_LONG 64
+#define QUARANTINE_LONG 128
 
 /* ---- Which transactions ---------------------------------------------------------- */
 

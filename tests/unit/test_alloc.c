@@ -15,7 +15,7 @@
 #define SEED 5
 #define THREADS 3u
 #define QUARANTINE_MAX 512u
-#define REFILL_MAX 64u
+#define REFILL_MAX 128u
 
 /* ---- The model ------------------------------------------------------------------- */
 
@@ -738,6 +738,69 @@ static void refill_leaves_spare_blocks(void **state)
     remove_model(&model);
 }
 
+/* ---- Lines that several threads use ------------------------------------------------ */
+
+/* Frees a block as a slot commit of that thread does. */
+static void free_as(struct model *model, uint32_t number, uint64_t index)
+{
+    become_thread(number);
+    alloc_unpublish(model->pool, &model->phase, run_at(model, index, 1));
+    put_in_quarantine(model, number, index);
+    end_quarantine_of(model, number);
+}
+
+/* A line that other threads use, too, gets the block back, and the thread takes another. */
+static void freed_block_of_a_shared_line_leaves_the_stash(void **state)
+{
+    struct model model;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    uint64_t free_blocks = alloc_free_blocks(model.pool), offset;
+
+    become_thread(1);
+    assert_ok(alloc_reserve(model.pool, 2, 0, &offset));
+    uint64_t first = block_index(&model.pool->geo, offset);
+
+    alloc_publish(model.pool, &model.phase, run_at(&model, first, 2));
+    free_as(&model, 1, first);
+    assert_int_equal(reserve_as(&model, 1), first); /* nobody else's line */
+    become_thread(1);
+    alloc_publish(model.pool, &model.phase, run_at(&model, first, 1));
+    free_as(&model, 2, first);
+    assert_int_equal(alloc_free_blocks(model.pool), free_blocks - 1);
+    assert_int_not_equal(reserve_as(&model, 2) / 512, first / 512);
+    assert_int_equal(alloc_free_blocks(model.pool), free_blocks - 2);
+    assert_false(alloc_is_reserved(model.pool, run_at(&model, first, 1).offset));
+    free_as(&model, 2, first + 1); /* it is that thread's line by now */
+    uint32_t refilled = 1;
+
+    while (refilled <= REFILL_MAX && reserve_as(&model, 2) != first + 1)
+        refilled++;
+    assert_in_range(refilled, 1, REFILL_MAX);
+    remove_model(&model);
+}
+
+/* Where little else is free, the next refill would bring it back. */
+static void freed_block_of_a_shared_line_stays_where_blocks_are_scarce(void **state)
+{
+    struct model model;
+    uint64_t offset;
+
+    (void)state;
+    make_model(&model, (size_t)8 << 20, 512);
+    become_thread(1);
+    while (alloc_free_blocks(model.pool) > block_count(&model) / 8)
+        assert_ok(alloc_reserve(model.pool, 1, 0, &offset));
+    assert_ok(alloc_reserve(model.pool, 1, 0, &offset));
+    alloc_publish(model.pool, &model.phase, (struct block_run){offset, 1});
+    uint64_t index = block_index(&model.pool->geo, offset);
+
+    free_as(&model, 2, index);
+    assert_int_equal(reserve_as(&model, 2), index);
+    remove_model(&model);
+}
+
 /* ---- Quarantine that is full ----------------------------------------------------- */
 
 /* What may be reserved makes room by going back to the bitmap. */
@@ -969,6 +1032,8 @@ int main(void)
         cmocka_unit_test(threads_find_every_block_for_swaps),
         cmocka_unit_test(refilled_stash_is_free_for_all),
         cmocka_unit_test(refill_leaves_spare_blocks),
+        cmocka_unit_test(freed_block_of_a_shared_line_leaves_the_stash),
+        cmocka_unit_test(freed_block_of_a_shared_line_stays_where_blocks_are_scarce),
         cmocka_unit_test(quarantine_that_is_full_has_room_once_it_has_ended),
         cmocka_unit_test(leaving_of_what_is_not_allocated_is_einval_and_marks_nothing),
         cmocka_unit_test(segment_is_claimed_once_and_only_where_it_is_free),
