@@ -572,27 +572,26 @@ static bool bits_of_runs(struct minl2r_tx *tx, const struct run_list *list,
     return true;
 }
 
-/* Neighbours that follow each other are one run: their bits change at once. */
+/* Those that follow each other are one run: their bits change at once. */
 static bool bits_of_swaps(struct minl2r_tx *tx, bool allocated, bits_fn *call)
 {
-    uint32_t shift = tx->pool->geo.block_shift;
-    struct block_run run = {0};
+    const struct swap *swap = tx->writes.swaps.list,
+                      *end = swap + tx->writes.swaps.count;
+    uint64_t block_size = tx->pool->geo.block_size;
 
-    for (uint32_t i = 0; i < tx->writes.swaps.count; i++) {
-        const struct swap *swap = &tx->writes.swaps.list[i];
-        uint64_t block = allocated ? swap->fresh : swap->block;
+    while (swap < end) {
+        uint64_t first = allocated ? swap->fresh : swap->block, next = first;
 
-        if (!block)
-            continue;
-        if (run.count > 0 && block == run.offset + (run.count << shift)) {
-            run.count++;
-            continue;
-        }
-        if (run.count > 0 && !call(tx, run, allocated))
+        do {
+            next += block_size;
+            swap++;
+        } while (first && swap < end &&
+                 (allocated ? swap->fresh : swap->block) == next);
+        if (first && !call(tx, (struct block_run){first, (next - first) / block_size},
+                           allocated))
             return false;
-        run = (struct block_run){block, 1};
     }
-    return run.count == 0 || call(tx, run, allocated);
+    return true;
 }
 
 static bool all_bits(struct minl2r_tx *tx, bits_fn *call)
@@ -742,20 +741,49 @@ static void count_commit(struct minl2r_tx *tx)
         pm_count(&tx->stats.blocks_freed, tx->writes.frees.runs[i].count);
 }
 
-/* Many are flushed, those of a line together. */
+/* Those from index `i` on that follow each other, as far as they fit: their new values. */
+static uint32_t gather_slots(const struct swaps *swaps, uint32_t i, uint64_t *values,
+                             uint32_t max)
+{
+    const struct swap *first = &swaps->list[i];
+    uint32_t count = 0;
+
+    for (; count < max && i + count < swaps->count; count++) {
+        const struct swap *swap = first + count;
+
+        if (swap->slot_is_own || swap->slot != first->slot + count * sizeof(*values))
+            break;
+        values[count] = swap->fresh;
+    }
+    return count;
+}
+
+/* Neighbours leave as whole lines. */
+static void stream_slots(struct minl2r_tx *tx)
+{
+    const struct swaps *swaps = &tx->writes.swaps;
+    uint64_t values[8 * PM_LINE / sizeof(uint64_t)];
+
+    for (uint32_t i = 0, count; i < swaps->count; i += count ? count : 1) {
+        count = gather_slots(swaps, i, values, sizeof(values) / sizeof(values[0]));
+        if (count > 0)
+            pm_store_nt(&tx->phase, pool_at(tx->pool, swaps->list[i].slot), values,
+                        count * sizeof(values[0]));
+    }
+}
+
+/* Many that are scattered are flushed, those of a line together. */
 static void change_slots(struct minl2r_tx *tx)
 {
-    for (uint32_t i = 0; i < tx->writes.swaps.count; i++) {
-        const struct swap *swap = &tx->writes.swaps.list[i];
+    const struct swaps *swaps = &tx->writes.swaps;
 
-        if (swap->slot_is_own)
-            continue;
-        if (commit_streams_slots(tx))
-            pm_store_nt(&tx->phase, pool_at(tx->pool, swap->slot), &swap->fresh,
-                        sizeof(swap->fresh));
-        else
-            store_slot(tx, swap);
+    if (commit_streams_slots(tx)) {
+        stream_slots(tx);
+        return;
     }
+    for (uint32_t i = 0; i < swaps->count; i++)
+        if (!swaps->list[i].slot_is_own)
+            store_slot(tx, &swaps->list[i]);
 }
 
 void commit_store_in_place(struct minl2r_tx *tx)

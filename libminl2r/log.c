@@ -227,24 +227,29 @@ void log_append_blocks(struct log_writer *writer, enum pm_record_type type,
     put_record(writer, type, (uint32_t)run.count, run.offset);
 }
 
-static void append_swap(struct log_writer *writer, enum pm_record_type type,
-                        uint64_t slot, const struct pm_swap *swap)
+/* Large writes have hundreds: one store to what the next one loads. */
+static inline void append_swap(struct log_writer *writer, enum pm_record_type type,
+                               uint64_t slot, struct pm_swap swap)
 {
+    struct pm_record record = {type, sizeof(slot), slot};
+
     pm_count(&writer->phase->stats->log_payload_bytes, sizeof(slot));
-    make_room(writer, sizeof(struct pm_record) + sizeof(*swap));
-    put_record(writer, type, sizeof(slot), slot);
-    memcpy(writer->batch + writer->size, swap, sizeof(*swap));
-    writer->size += (uint32_t)sizeof(*swap);
+    make_room(writer, sizeof(record) + sizeof(swap));
+    uint8_t *at = writer->batch + writer->size;
+
+    writer->size += (uint32_t)(sizeof(record) + sizeof(swap));
+    memcpy(at, &record, sizeof(record));
+    memcpy(at + sizeof(record), &swap, sizeof(swap));
 }
 
 void log_append_swap(struct log_writer *writer, uint64_t slot, struct pm_swap swap)
 {
-    append_swap(writer, PM_SWAP, slot, &swap);
+    append_swap(writer, PM_SWAP, slot, swap);
 }
 
 void log_append_slot(struct log_writer *writer, uint64_t slot, struct pm_swap swap)
 {
-    append_swap(writer, PM_SLOT, slot, &swap);
+    append_swap(writer, PM_SLOT, slot, swap);
 }
 
 uint64_t log_hash_changes(const void *bytes, size_t size)

@@ -43,18 +43,30 @@ static void plan_alloc(const struct minl2r_pool *pool, struct slot_plan *plan,
     plan->blocks = interval_join(plan->blocks, block_range(pool, run));
 }
 
-/* A slot in memory of its own is fresh bytes: it tells nothing, and frees nothing here. */
-static bool plan_swap(const struct minl2r_pool *pool, struct slot_plan *plan,
-                      const struct swap *swap)
+/* A slot in memory of its own is fresh bytes: it tells nothing, and frees nothing here.
+ * The others are counted and joined in registers: large writes have hundreds. */
+static bool plan_swaps(const struct minl2r_tx *tx, struct slot_plan *plan)
 {
-    if (swap->slot_is_own) {
-        plan_alloc(pool, plan, (struct block_run){swap->fresh, 1});
-        return !swap->block;
+    const struct swaps *swaps = &tx->writes.swaps;
+    uint32_t told = 0, freed = 0;
+    struct interval slots = {0};
+
+    for (uint32_t i = 0; i < swaps->count; i++) {
+        const struct swap *swap = &swaps->list[i];
+
+        if (swap->slot_is_own) {
+            if (swap->block)
+                return false;
+            plan_alloc(tx->pool, plan, (struct block_run){swap->fresh, 1});
+            continue;
+        }
+        told++;
+        freed += swap->block != 0;
+        slots = interval_join(slots, slot_range(swap));
     }
-    plan->swaps_size += sizeof(struct pm_record) + sizeof(struct pm_swap);
-    plan->freed_count += swap->block != 0;
-    plan->slots = interval_join(plan->slots, slot_range(swap));
-    return plan->freed_count <= FREED_MAX;
+    plan->swaps_size = told * (sizeof(struct pm_record) + sizeof(struct pm_swap));
+    plan->slots = slots;
+    return freed <= FREED_MAX;
 }
 
 static bool plan_bytes(struct slot_plan *plan, const struct block_write *write)
@@ -107,17 +119,14 @@ bool slot_commit_plan_changes(const struct minl2r_tx *tx, struct slot_plan *plan
 {
     const struct writeset *ws = &tx->writes;
 
-    plan->changes_size = plan->swaps_size = plan->allocs_size = 0;
-    plan->freed_count = plan->bytes.count = 0;
-    plan->slots = plan->blocks = (struct interval){0};
+    plan->changes_size = plan->allocs_size = 0;
+    plan->bytes.count = 0;
+    plan->blocks = (struct interval){0};
     if (tx->cursor.index > 0 || ws->frees.count > 0 || ws->segments.count > 0)
         return false;
     if (ws->in_place && !tx->pool->prove)
         return false;
-    for (uint32_t i = 0; i < ws->swaps.count; i++)
-        if (!plan_swap(tx->pool, plan, &ws->swaps.list[i]))
-            return false;
-    if (!plan_allocs(tx, plan))
+    if (!plan_swaps(tx, plan) || !plan_allocs(tx, plan))
         return false;
     commit_prefetch_in_place(tx);
     for (const struct block_write *w = ws->in_place; w; w = w->next_change)

@@ -32,8 +32,7 @@
 /* What a transaction would log and own. */
 struct slot_plan {
     uint64_t changes_size, swaps_size, allocs_size; /* of their records */
-    uint32_t freed_count;
-    struct interval slots;  /* that holds all of them */
+    struct interval slots;                          /* that holds all of them */
     struct interval blocks; /* that holds all that is allocated besides */
     struct owned bytes;
 };

@@ -106,6 +106,12 @@ static inline void swaps_add_loose(struct swaps *swaps, uint64_t slot, bool slot
     swaps_add(swaps, slot, slot_is_own, block, fresh);
 }
 
+/* Are all loose, and do their slots follow each other without a gap? */
+static inline bool swaps_are_neighbours(const struct swaps *swaps)
+{
+    return swaps->slots.high - swaps->slots.low == swaps->count * sizeof(uint64_t);
+}
+
 int swaps_init(struct swaps *swaps); /* -ENOMEM */
 void swaps_finish(struct swaps *swaps);
 

@@ -307,14 +307,16 @@ static int edit_over_block(struct minl2r_pool *pool, struct minl2r_tx *tx,
 
 /* ---- Blocks by slot -------------------------------------------------------------- */
 
-/* So many that the next commit ends their quarantine. At once with others it would have
- * more states than can be tried. */
+/* So many that the next commit ends their quarantine, and, since a slot amid them stays,
+ * that they are flushed: word by word, past the cache, they would have more states than can
+ * be tried, as at once with others. */
 static int swap_many(struct minl2r_pool *pool, struct minl2r_tx *tx,
                      const struct side *side)
 {
     (void)pool;
     for (uint32_t i = 0; i < LIBRARY_MANY; i++)
-        TRY(write_new_block(tx, &side->many[i], 0, LIBRARY_BLOCK_SIZE));
+        TRY(write_new_block(tx, &side->many[i + (i >= LIBRARY_MANY / 2)], 0,
+                            LIBRARY_BLOCK_SIZE));
     return 0;
 }
 
