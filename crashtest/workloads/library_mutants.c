@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "crashtest/workloads/library_mutants.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "crashtest/workloads/door.h"
@@ -66,6 +67,9 @@ enum bug {
     ASLEEP_WHILE_LIVE,
     NOT_WOKEN,
     WOKEN_BUT_NOT_COUNTED,
+    NOT_LINKED,
+    OTHERS_UNLINKED,
+    TAGGED_WITHOUT_LIST,
     IDLE_NOT_FLUSHED,
     NO_QUARANTINE,
     QUARANTINE_SETTLES_NOBODY,
@@ -339,6 +343,20 @@ static const struct library_mutant mutants[] = {
     {{"woken-but-not-counted", "L6",
       "a lane that wakes is not counted: others look at none", OLD_OR_NEW},
      WOKEN_BUT_NOT_COUNTED, RUN, {"idle-lanes.block_whole+words+words"}, {0}},
+    {{"new-not-woken", "L6", "a lane commits first and does not wake", OLD_OR_NEW},
+     NOT_WOKEN, RUN, {"new-lanes.words+words"}, {0}},
+    {{"new-not-counted", "L6",
+      "a lane that wakes first is not counted: others look at none", OLD_OR_NEW},
+     WOKEN_BUT_NOT_COUNTED, RUN, {"new-lanes.words+words"}, {0}},
+    {{"new-not-linked", "L6",
+      "a lane that wakes first is not among those that others look at", OLD_OR_NEW},
+     NOT_LINKED, RUN, {"new-lanes.words+words"}, {0}},
+    {{"others-unlinked", "L6",
+      "a lane that wakes first drops those that woke before", OLD_OR_NEW},
+     OTHERS_UNLINKED, RUN, {"new-lanes.words+block_whole+words"}, {0}},
+    {{"tagged-without-list", "L6",
+      "a lane that is awake alone lists nothing, and is not looked at", OLD_OR_NEW},
+     TAGGED_WITHOUT_LIST, RUN, {"new-lanes.words+words"}, {0}},
     {{"idle-not-flushed", "L6",
       "who looks for idle lanes settles them in the cache only", OLD_OR_NEW},
      IDLE_NOT_FLUSHED, RUN, {"idle-lanes.words+words"}, {0}},
@@ -903,6 +921,23 @@ void __wrap_live_own(struct lane *lane, struct interval slots,
         lane->slots = (struct interval){0};
 }
 
+bool __real_live_lists(const struct minl2r_pool *pool, struct lane *lane,
+                       uint64_t generation);
+bool __wrap_live_lists(const struct minl2r_pool *pool, struct lane *lane,
+                       uint64_t generation);
+bool __wrap_live_lists(const struct minl2r_pool *pool, struct lane *lane,
+                       uint64_t generation)
+{
+    bool lists = __real_live_lists(pool, lane, generation);
+
+    if (is(TAGGED_WITHOUT_LIST) && !lists) {
+        if (!lane->listed)
+            lane->listed = calloc(1, sizeof(*lane->listed));
+        lane->listed_tag = lane->listed != NULL;
+    }
+    return lists;
+}
+
 void __real_live_list(struct lane *lane, enum listed_kind kind, struct interval range);
 void __wrap_live_list(struct lane *lane, enum listed_kind kind, struct interval range);
 void __wrap_live_list(struct lane *lane, enum listed_kind kind, struct interval range)
@@ -951,6 +986,16 @@ void __wrap_live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
     }
 }
 
+/* Of a lane that is not linked yet. */
+static void link_wrongly(struct minl2r_pool *pool, struct lane *lane)
+{
+    if (lane->is_linked || (!is(NOT_LINKED) && !is(OTHERS_UNLINKED)))
+        return;
+    lane->is_linked = true;
+    if (is(OTHERS_UNLINKED))
+        pool->live_lanes = lane; /* and none behind it */
+}
+
 void __real_live_wake(struct minl2r_pool *pool, struct lane *lane);
 void __wrap_live_wake(struct minl2r_pool *pool, struct lane *lane);
 void __wrap_live_wake(struct minl2r_pool *pool, struct lane *lane)
@@ -959,6 +1004,7 @@ void __wrap_live_wake(struct minl2r_pool *pool, struct lane *lane)
 
     if (is(NOT_WOKEN))
         return;
+    link_wrongly(pool, lane);
     __real_live_wake(pool, lane);
     if (is(WOKEN_BUT_NOT_COUNTED))
         pool->awake_lanes = awake;
@@ -972,6 +1018,7 @@ void __wrap_live_enter(struct minl2r_pool *pool, struct lane *lane, uint64_t gen
 {
     uint32_t awake = pool->awake_lanes;
 
+    link_wrongly(pool, lane);
     if (is(NOT_WOKEN))
         lane->live = generation;
     else

@@ -38,6 +38,9 @@ const struct setting library_settings[] = {
     {"idle-lanes", "the same, and each looks for lanes that are idle",
      .medium = MINL2R_DAX, .has_own_lanes = true, .looks_for_idle = true,
      .options = {SMALL_LOG, .lanes = 3, .commit = MINL2R_COMMIT_PROVE}},
+    {"new-lanes", "as own-lanes, in which none has committed yet: all are asleep",
+     .medium = MINL2R_DAX, .has_own_lanes = true, .has_new_lanes = true,
+     .options = {SMALL_LOG, .lanes = 3, .commit = MINL2R_COMMIT_PROVE}},
     {"swap-always", "one lane; every block that is written is swapped",
      .medium = MINL2R_DAX,
      .options = {SMALL_LOG, .lanes = 1, .pointer_threshold = MINL2R_POINTER_ALWAYS}},
@@ -373,7 +376,7 @@ static int open_pool(const uint8_t *memory, const struct setting *setting)
     int result = attach(memory, setting->medium);
 
     rig.pool.prove = setting->options.commit == MINL2R_COMMIT_PROVE;
-    if (result == 0 && rig.pool.prove)
+    if (result == 0 && rig.pool.prove && !setting->has_new_lanes)
         wake_lanes(&rig.pool, setting);
     return result;
 }

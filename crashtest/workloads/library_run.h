@@ -33,6 +33,7 @@ struct setting {
     bool is_full;
     bool has_own_lanes;  /* steps in a row run in lanes of their own, downwards */
     bool looks_for_idle; /* so does each commit; else once in IDLE_ROUND */
+    bool has_new_lanes;  /* asleep, and in nobody's list, up to their first commit */
 };
 extern const struct setting library_settings[];
 extern const uint32_t library_setting_count;

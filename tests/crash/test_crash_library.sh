@@ -88,6 +88,9 @@ lanes)
     explore_power_failures --lanes 2 --setting small-log --strategy lazy --budget 65536
     explore_power_failures --lanes 2 --setting swap-always --operation write_word \
         --operation blocks_and_ranges --operation alloc_and_free
+    # A lane wakes at its first commit, which begins at each pause of another one.
+    explore_power_failures --lanes 2 --setting new-lanes --operation words \
+        --operation block_and_words --operation hole_part --operation snapshot
     if [ "$long" = ON ]; then
         explore_power_failures --lanes 2 --setting small-log --long --strategy lazy \
             --budget 65536
@@ -102,12 +105,18 @@ slots)
     # A lane that is idle is settled before it falls asleep.
     explore_power_failures --length 3 --setting idle-lanes --operation words \
         --operation block_whole --operation word_of_words
+    # One wakes at its first commit, and lists nothing while it is awake alone.
+    explore_power_failures --length 3 --setting new-lanes --operation words \
+        --operation block_whole --operation word_of_words --operation hole_part \
+        --operation store_word_of_words --operation fresh_word_of_words \
+        --operation move_block --operation snapshot
     # What ends a quarantine, and what does not, although it is long enough.
     explore_power_failures --length 3 --setting slots-and-bytes --operation swap_many \
         --operation write_same --operation block_beside_open
     if [ "$long" = ON ]; then
         explore --length 2 --setting own-lanes --nested 1 "${slot_operations[@]}"
         explore_power_failures --length 3 --setting own-lanes "${slot_operations[@]}"
+        explore_power_failures --length 2 --setting new-lanes "${slot_operations[@]}"
         explore_most_power_failures --lanes 2 --setting slots-and-bytes --long \
             "${slot_operations[@]}"
     else
