@@ -691,6 +691,22 @@ static void check_xattrs(struct fsck *fsck, const struct inode_place *place,
         report_as(fsck, finding, "%s", pmfs_errormsg());
 }
 
+/* Of a directory just read: only an empty one is removed. */
+static void check_is_empty(struct fsck *fsck, uint64_t ino)
+{
+    const struct fsck_finding finding = {
+        .kind = FSCK_NAMED_ORPHAN,
+        .ino = ino,
+        .value = 2 + fsck->known[ino].directories,
+    };
+
+    if (fsck->hash_count > 0)
+        report_as(fsck, finding,
+                  "directory %" PRIu64 ": an orphan, but there are %" PRIu64
+                  " names in it",
+                  ino, fsck->hash_count);
+}
+
 static void check_inode(struct fsck *fsck, uint64_t ino, uint8_t state)
 {
     const struct pm_inode *pm = inode_of(fsck, ino);
@@ -716,6 +732,8 @@ static void check_inode(struct fsck *fsck, uint64_t ino, uint8_t state)
     check_blocks(fsck, &walk, pm, state, fsck->damages == damages);
     if (S_ISDIR(pm->mode))
         check_equal_names(fsck, ino);
+    if (S_ISDIR(pm->mode) && state == PM_STATE_ORPHAN)
+        check_is_empty(fsck, ino);
 }
 
 static void check_inodes(struct fsck *fsck)

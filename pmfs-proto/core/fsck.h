@@ -27,7 +27,7 @@ enum fsck_kind {
     FSCK_TAGS,         /* `offset`: a block of entries, which are good */
     FSCK_PARENT,       /* of directory `ino` */
     FSCK_LINK_COUNT,   /* of `ino` */
-    FSCK_NAMED_ORPHAN, /* `ino`; `value`: its link count */
+    FSCK_NAMED_ORPHAN, /* `ino` has a name, or names in it; `value`: its link count */
     FSCK_LOST,         /* `ino` has no name; `value`: its link count with one */
     FSCK_LOST_BLOCKS,  /* allocated, but not reachable; `value`: how many */
 };

@@ -21,10 +21,13 @@
 #include "pmfs-proto/core/dir.h"
 #include "pmfs-proto/core/fsck.h"
 #include "pmfs-proto/core/map.h"
+#include "pmfs-proto/core/table.h"
 #include "pmfs-proto/core/view.h"
 
 #define ROUNDS_MAX 16
-#define BLOCKS_PER_TX 512
+#ifndef BLOCKS_PER_TX /* less, so that crashtest has less to explore */
+#define BLOCKS_PER_TX 512u
+#endif
 #define NAMES_MAX 100 /* that are tried for one file */
 #define LOST_FOUND "lost+found"
 
@@ -35,8 +38,8 @@ struct finding {
 
 /* A finding that was declined, or whose repair has failed. */
 struct refusal {
-    uint64_t hash; /* of its words */
-    char why[64];
+    uint64_t hash; /* of its words; 0: an empty place of the table */
+    int why;       /* -errno; 0: it was declined */
 };
 
 struct repair {
@@ -49,9 +52,11 @@ struct repair {
     uint64_t count;
     uint64_t capacity;
     bool no_memory;
-    struct refusal *refusals;
+    struct refusal *refusals; /* by hash, and from there on where there is a place */
     uint64_t refusal_count;
+    uint64_t refusal_places; /* a power of two, or 0 */
     uint64_t repaired;
+    int64_t now_ns; /* when it began */
 };
 
 /* ---- Findings ------------------------------------------------------------------ */
@@ -80,34 +85,63 @@ static void remember(void *arg, const struct fsck_finding *finding)
 
 static uint64_t hash_of(const struct finding *finding)
 {
-    return XXH3_64bits(finding->what, strlen(finding->what));
+    return XXH3_64bits(finding->what, strlen(finding->what)) | 1;
+}
+
+/* The place of a hash, or the empty one where it would be. */
+static struct refusal *place_of(const struct repair *repair, uint64_t hash)
+{
+    uint64_t mask = repair->refusal_places - 1;
+    uint64_t at = (hash >> 1) & mask;
+
+    while (repair->refusals[at].hash && repair->refusals[at].hash != hash)
+        at = (at + 1) & mask;
+    return &repair->refusals[at];
 }
 
 /* Why it is not to be tried again, or NULL. */
-static const char *refusal_of(const struct repair *repair,
-                              const struct finding *finding)
+static const struct refusal *refusal_of(const struct repair *repair,
+                                        const struct finding *finding)
 {
-    uint64_t hash = hash_of(finding);
+    if (repair->refusal_count == 0)
+        return NULL;
+    const struct refusal *refusal = place_of(repair, hash_of(finding));
 
-    for (uint64_t i = 0; i < repair->refusal_count; i++) {
-        if (repair->refusals[i].hash == hash)
-            return repair->refusals[i].why;
-    }
-    return NULL;
+    return refusal->hash ? refusal : NULL;
 }
 
-static int refuse(struct repair *repair, const struct finding *finding, const char *why)
+/* Half of the places stay empty. */
+static int reserve_refusal(struct repair *repair)
 {
-    uint64_t count = repair->refusal_count + 1;
-    struct refusal *refusals =
-        realloc(repair->refusals, count * sizeof(*repair->refusals));
+    struct refusal *old = repair->refusals;
+    uint64_t places = repair->refusal_places;
+
+    if (repair->refusal_count < places / 2)
+        return 0;
+    struct refusal *refusals = calloc(places ? 2 * places : 64, sizeof(*refusals));
 
     if (!refusals)
         return fs_error(ENOMEM, "out of memory");
     repair->refusals = refusals;
-    repair->refusal_count = count;
-    refusals[count - 1] = (struct refusal){.hash = hash_of(finding)};
-    snprintf(refusals[count - 1].why, sizeof(refusals[0].why), "%s", why);
+    repair->refusal_places = places ? 2 * places : 64;
+    for (uint64_t i = 0; i < places; i++) {
+        if (old[i].hash)
+            *place_of(repair, old[i].hash) = old[i];
+    }
+    free(old);
+    return 0;
+}
+
+/* Once for each: what was refused is not tried again. */
+static int refuse(struct repair *repair, const struct finding *finding, int why)
+{
+    uint64_t hash = hash_of(finding);
+    int rc = reserve_refusal(repair);
+
+    if (rc < 0)
+        return rc;
+    *place_of(repair, hash) = (struct refusal){hash, why};
+    repair->refusal_count++;
     return 0;
 }
 
@@ -184,16 +218,54 @@ static int attach(struct repair *repair)
     return repair->fs ? 0 : fs_attach(repair->pool, &options, &repair->fs);
 }
 
-static int find_lost_found(struct repair *repair, uint64_t *ino)
+/* Can so many blocks be had? Nothing is stored. */
+static int try_room(const struct repair *repair, uint64_t blocks)
+{
+    struct minl2r_tx *tx;
+    int rc = begin(repair, &tx);
+
+    if (rc < 0)
+        return rc;
+    for (uint64_t i = 0; rc == 0 && i < blocks; i++)
+        rc = minl2r_tx_alloc(tx, 1, NULL, NULL);
+    minl2r_tx_abort(tx);
+    return fs_library_error(rc, "repair", 0);
+}
+
+/*
+ * What is more than one inode takes, and one name: a block of states and one of inodes,
+ * each with the nodes that lead to it; a block of names that is split, and nodes.
+ */
+static uint64_t room_of_inode(const struct pmfs *fs)
+{
+    return 2 * (1 + (uint64_t)fs->map_height);
+}
+
+static uint64_t room_of_name(const struct pmfs *fs)
+{
+    return 4 + DIRENT_CELL_BITS / fs->map_shift;
+}
+
+/* Not if there is no room for what is to be put into it, which takes `blocks`. */
+static int make_lost_found(const struct repair *repair, uint64_t blocks,
+                           struct pmfs_attr *attr)
 {
     static const struct pmfs_cred root;
+    struct pmfs *fs = repair->fs;
+    int rc = try_room(repair, room_of_inode(fs) + room_of_name(fs) + blocks);
+
+    return rc < 0 ? rc : pmfs_mkdir(fs, PM_ROOT_INO, LOST_FOUND, 0700, &root, attr);
+}
+
+static int find_lost_found(struct repair *repair, uint64_t blocks, uint64_t *ino)
+{
     struct pmfs_attr attr;
     int rc = attach(repair);
 
     if (rc == 0)
         rc = pmfs_lookup(repair->fs, PM_ROOT_INO, LOST_FOUND, &attr);
     if (rc == -ENOENT)
-        rc = pmfs_mkdir(repair->fs, PM_ROOT_INO, LOST_FOUND, 0700, &root, &attr);
+        rc = make_lost_found(repair, blocks, &attr);
     if (rc == 0 && !S_ISDIR(attr.mode))
         rc = -ENOTDIR;
     if (rc == 0)
@@ -230,16 +302,21 @@ static int try_name(struct new_name *to)
     return rc == -ENOENT ? 0 : rc == 0 ? -EEXIST : rc;
 }
 
+static int add_entry(const struct new_name *to, struct minl2r_tx *tx, uint64_t ino,
+                     uint32_t type)
+{
+    struct dir_change change = {.head = inode_head(to->dir)};
+    int rc = dir_add(to->fs, tx, to->dir, &to->name, &to->place, ino, type, &change);
+
+    return rc < 0 ? rc : inode_set_head(tx, to->dir, &change.head);
+}
+
 static int add_name(const struct new_name *to, struct minl2r_tx *tx,
                     const struct inode *inode, uint32_t nlink)
 {
     const struct inode *dir = to->dir;
-    struct dir_change change = {.head = inode_head(dir)};
-    int rc = dir_add(to->fs, tx, dir, &to->name, &to->place, inode->place.ino,
-                     inode->type, &change);
+    int rc = add_entry(to, tx, inode->place.ino, inode->type);
 
-    if (rc == 0)
-        rc = inode_set_head(tx, dir, &change.head);
     if (rc == 0)
         rc = inode_set_nlink(tx, inode, nlink);
     if (rc == 0 && is_directory(inode))
@@ -253,15 +330,17 @@ static int add_name(const struct new_name *to, struct minl2r_tx *tx,
 
 /*
  * They become the content of a file, in the order in which they lie. None is written to
- * or freed. The file is an orphan, which mounting frees while it is empty, until one
- * transaction gives it its name and its first blocks: a crash leaves each block either
- * in a file or unreachable, for the next repair.
+ * or freed. One transaction makes the file, with its name and its first blocks, and more
+ * add the rest: a crash, or no room, leaves each block either in a file or unreachable,
+ * for the next repair.
  */
 struct keeping {
     struct repair *repair;
     uint64_t *offsets; /* of the blocks, ascending */
     uint64_t count;    /* of these */
+    uint64_t kept;     /* of these: are in the file */
     uint64_t capacity;
+    uint64_t ino;       /* of the file; 0: it is not made yet */
     struct new_name to; /* of the file */
 };
 
@@ -289,19 +368,90 @@ static int choose_file_name(struct keeping *keeping)
     return rc;
 }
 
-static int append_blocks(struct pmfs *fs, struct minl2r_tx *tx,
-                         const struct inode *inode, const uint64_t *offsets,
-                         uint64_t count)
+/* The next ones, to the end of a map that has `kept`. */
+static int put_blocks(const struct keeping *keeping, struct map *map,
+                      struct minl2r_tx *tx, uint64_t count)
 {
+    uint64_t end = keeping->kept;
+    int rc = map_reserve(map, tx, end + count - 1);
+
+    for (uint64_t i = end; rc == 0 && i < end + count; i++)
+        rc = map_put(map, tx, i, keeping->offsets[i]);
+    return rc;
+}
+
+/*
+ * Nobody has had this inode yet, so its map is empty, whatever is there. It is logged, as
+ * a part is by the map.
+ */
+static int make_file(const struct keeping *keeping, struct minl2r_tx *tx,
+                     const struct inode_place *place, uint64_t count)
+{
+    static const struct pm_map empty;
+    const uint8_t used = PM_STATE_USED;
+    const struct pmfs *fs = keeping->to.fs;
+    int64_t now = keeping->repair->now_ns;
+    struct map map;
+    int rc = map_init(&map, fs, &empty, place->ino);
+
+    map.pm = &place->pm->map;
+    if (rc == 0)
+        rc = put_blocks(keeping, &map, tx, count);
+    if (rc < 0)
+        return rc;
+    const struct pm_inode pm = {
+        .size = count << fs->block_shift,
+        .mtime_ns = now,
+        .ctime_ns = now,
+        .blocks = count + map.added,
+        .map = {.root = map.root, .height = map.height},
+        .mode = S_IFREG | 0600,
+        .nlink = 1,
+        .generation = place->pm->generation + 1,
+        .atime_ns = now,
+        .btime_ns = now,
+    };
+    rc = minl2r_tx_write(tx, place->pm, &pm, PM_INODE_USED_SIZE);
+    if (rc == 0)
+        rc = minl2r_tx_write(tx, place->state, &used, sizeof(used));
+    return fs_library_error(rc, "repair", place->ino);
+}
+
+static int first_transaction(struct keeping *keeping, uint64_t count)
+{
+    struct pmfs *fs = keeping->to.fs;
+    struct table_claim claim;
+    struct minl2r_tx *tx;
+    int rc = begin(keeping->repair, &tx);
+
+    if (rc < 0)
+        return rc;
+    rc = table_take(fs, tx, &claim);
+    if (rc < 0)
+        return fs_end(tx, rc);
+    rc = make_file(keeping, tx, &claim.place, count);
+    if (rc == 0)
+        rc = add_entry(&keeping->to, tx, claim.place.ino, S_IFREG);
+    rc = fs_end(tx, rc);
+    if (rc < 0) {
+        table_give_back(fs, &claim);
+        return rc;
+    }
+    table_keep(fs, &claim);
+    keeping->ino = claim.place.ino;
+    return 0;
+}
+
+static int append_blocks(const struct keeping *keeping, struct minl2r_tx *tx,
+                         const struct inode *inode, uint64_t count)
+{
+    const struct pmfs *fs = keeping->to.fs;
     struct inode_head head = inode_head(inode);
-    uint64_t end = head.size >> fs->block_shift;
     struct map map;
     int rc = map_init(&map, fs, &inode->place.pm->map, inode->place.ino);
 
     if (rc == 0)
-        rc = map_reserve(&map, tx, end + count - 1);
-    for (uint64_t i = 0; rc == 0 && i < count; i++)
-        rc = map_put(&map, tx, end + i, offsets[i]);
+        rc = put_blocks(keeping, &map, tx, count);
     if (rc < 0)
         return rc;
     head.size += count << fs->block_shift;
@@ -309,76 +459,58 @@ static int append_blocks(struct pmfs *fs, struct minl2r_tx *tx,
     return inode_set_head(tx, inode, &head);
 }
 
-/* The first one names the file, too. */
-static int keep_transaction(const struct keeping *keeping, struct inode *inode,
-                            const uint64_t *offsets, uint64_t count)
+static int next_transaction(const struct keeping *keeping, uint64_t count)
 {
-    bool is_first = inode->state == PM_STATE_ORPHAN;
+    struct inode *inode;
     struct minl2r_tx *tx;
-    int rc = begin(keeping->repair, &tx);
+    int rc = inode_get(keeping->to.fs, keeping->ino, LOCK_EXCLUSIVE, &inode);
 
     if (rc < 0)
         return rc;
-    rc = append_blocks(keeping->to.fs, tx, inode, offsets, count);
-    if (rc == 0 && is_first)
-        rc = add_name(&keeping->to, tx, inode, 1);
-    if (rc == 0 && is_first)
-        rc = inode_set_state(tx, inode, PM_STATE_USED);
-    rc = fs_end(tx, rc);
-    if (rc == 0 && is_first)
-        inode_state_changed(inode, PM_STATE_USED);
+    rc = begin(keeping->repair, &tx);
+    if (rc == 0)
+        rc = fs_end(tx, append_blocks(keeping, tx, inode, count));
+    inode_put(inode);
     return rc;
 }
 
 /* What has no room is left: the next round says what that is, and why. */
-static int fill_file(struct keeping *keeping, struct inode *inode)
+static int fill_file(struct keeping *keeping)
 {
-    uint64_t kept = 0;
     int rc = choose_file_name(keeping);
 
-    while (rc == 0 && kept < keeping->count) {
-        uint64_t left = keeping->count - kept;
+    while (rc == 0 && keeping->kept < keeping->count) {
+        uint64_t left = keeping->count - keeping->kept;
         uint64_t count = left < BLOCKS_PER_TX ? left : BLOCKS_PER_TX;
 
-        rc = keep_transaction(keeping, inode, keeping->offsets + kept, count);
+        rc = keeping->ino ? next_transaction(keeping, count)
+                          : first_transaction(keeping, count);
         if (rc == 0)
-            kept += count;
+            keeping->kept += count;
     }
-    return rc == -ENOSPC && kept > 0 ? 0 : rc;
+    return rc == -ENOSPC && keeping->kept > 0 ? 0 : rc;
 }
 
-static int fill_locked(struct keeping *keeping, uint64_t dir, uint64_t ino)
+/* More than the nodes take that lead to the blocks of one transaction. */
+static uint64_t room_of_nodes(const struct pmfs *fs)
 {
-    struct pmfs *fs = keeping->repair->fs;
-    struct inode *inode;
-    int rc = lock_lost_found(fs, dir, &keeping->to);
-
-    if (rc < 0)
-        return rc;
-    rc = inode_get(fs, ino, LOCK_EXCLUSIVE, &inode);
-    if (rc == 0) {
-        rc = fill_file(keeping, inode);
-        inode_put(inode);
-    }
-    unlock_lost_found(&keeping->to);
-    return rc;
+    return (BLOCKS_PER_TX >> fs->map_shift) + 1 + fs->map_height;
 }
 
 /* After they were gathered: from now on others are allocated that nothing reached. */
 static int keep_gathered(struct keeping *keeping)
 {
-    static const struct pmfs_cred root;
     struct repair *repair = keeping->repair;
-    struct pmfs_attr attr;
-    uint64_t dir;
-    int rc = find_lost_found(repair, &dir);
+    const struct pmfs *fs = fsck_super(repair->fsck);
+    uint64_t blocks = room_of_inode(fs) + room_of_name(fs) + room_of_nodes(fs), dir;
+    int rc = find_lost_found(repair, blocks, &dir);
 
     if (rc == 0)
-        rc = pmfs_tmpfile(repair->fs, dir, 0600, PMFS_NEVER_LINKED, &root, &attr);
+        rc = lock_lost_found(repair->fs, dir, &keeping->to);
     if (rc < 0)
         return rc;
-    rc = fill_locked(keeping, dir, attr.ino);
-    pmfs_release(repair->fs, attr.ino);
+    rc = fill_file(keeping);
+    unlock_lost_found(&keeping->to);
     return rc;
 }
 
@@ -439,9 +571,9 @@ static int name_inode(const struct repair *repair, struct new_name *to,
 
 static int name_lost(struct repair *repair, const struct fsck_finding *finding)
 {
+    uint64_t blocks = room_of_name(fsck_super(repair->fsck)), dir;
     struct new_name to;
-    uint64_t dir;
-    int rc = find_lost_found(repair, &dir);
+    int rc = find_lost_found(repair, blocks, &dir);
 
     if (rc == 0)
         rc = lock_lost_found(repair->fs, dir, &to);
@@ -480,6 +612,7 @@ static int stage_of(enum fsck_kind kind)
     }
     return 0;
 }
+#define STAGE_OF_NAMES 2
 #define STAGE_LAST 4
 
 static bool is_repairable(const struct finding *finding)
@@ -487,7 +620,10 @@ static bool is_repairable(const struct finding *finding)
     return stage_of(finding->fsck.kind) > 0;
 }
 
-static void describe(const struct fsck_finding *finding, char how[96])
+#define HOW_SIZE 96
+#define WHY_SIZE 192
+
+static void describe(const struct fsck_finding *finding, char how[HOW_SIZE])
 {
     static const struct {
         const char *words;
@@ -506,9 +642,10 @@ static void describe(const struct fsck_finding *finding, char how[96])
         [FSCK_LOST] = {"name it in /" LOST_FOUND, false},
     };
 
-    snprintf(how, 96, "%s", ways[finding->kind].words);
+    snprintf(how, HOW_SIZE, "%s", ways[finding->kind].words);
     if (ways[finding->kind].value)
-        snprintf(how, 96, "%s %" PRIu64, ways[finding->kind].words, finding->value);
+        snprintf(how, HOW_SIZE, "%s %" PRIu64, ways[finding->kind].words,
+                 finding->value);
 }
 
 static int act(struct repair *repair, const struct fsck_finding *finding)
@@ -581,35 +718,37 @@ static int last_stage(const struct repair *repair)
     return fsck_is_sound(repair->fsck) && !has_stage(repair, 1) ? STAGE_LAST : 1;
 }
 
-static const char *why_failed(int rc)
+/*
+ * Was one refused that the last stages rest on? They mount it and look for names: that
+ * frees an orphan although it has names, and finds none that has a wrong tag.
+ */
+static bool has_refused(const struct repair *repair)
 {
-    switch (rc) {
-    case -ENOSPC:
-        return "no room for it: remove something and try again";
-    case -EEXIST:
-        return "its names in /" LOST_FOUND " are taken: remove one and try again";
-    case -ENOTDIR:
-        return "/" LOST_FOUND " is not a directory: rename it and try again";
-    default:
-        return strerror(-rc);
+    for (uint64_t i = 0; i < repair->count; i++) {
+        const struct finding *finding = &repair->findings[i];
+
+        if (stage_of(finding->fsck.kind) == STAGE_OF_NAMES &&
+            refusal_of(repair, finding))
+            return true;
     }
+    return false;
 }
 
 /* Asks, then repairs. What fails is left; a medium that fails ends it all. */
 static int repair_one(struct repair *repair, const struct finding *finding)
 {
-    char how[96];
+    char how[HOW_SIZE];
 
     if (refusal_of(repair, finding))
         return 0;
     describe(&finding->fsck, how);
     if (repair->ask && !repair->ask(repair->arg, finding->what, how, NULL))
-        return refuse(repair, finding, "it was declined");
+        return refuse(repair, finding, 0);
     int rc = act(repair, &finding->fsck);
     if (rc == -EIO || rc == -ENOMEM)
         return rc;
     if (rc < 0)
-        return refuse(repair, finding, why_failed(rc));
+        return refuse(repair, finding, rc);
     repair->repaired++;
     return 0;
 }
@@ -632,8 +771,11 @@ static int repair_round(struct repair *repair)
     int last = last_stage(repair);
     int rc = 0;
 
-    for (int stage = 1; rc == 0 && stage <= last; stage++)
+    for (int stage = 1; rc == 0 && stage <= last; stage++) {
         rc = repair_stage(repair, stage);
+        if (stage == STAGE_OF_NAMES && has_refused(repair))
+            break;
+    }
     if (repair->fs)
         fs_detach(repair->fs);
     repair->fs = NULL;
@@ -658,33 +800,72 @@ static int repair_all(struct repair *repair)
     return rc;
 }
 
-static const char *why_left(const struct repair *repair, const struct finding *finding)
+static void describe_refusal(const struct finding *finding, int why,
+                             char text[WHY_SIZE])
 {
-    const char *refused = refusal_of(repair, finding);
+    char how[HOW_SIZE];
 
-    if (refused)
-        return refused;
+    describe(&finding->fsck, how);
+    switch (why) {
+    case 0:
+        snprintf(text, WHY_SIZE, "it was declined");
+        break;
+    case -ENOSPC:
+        snprintf(text, WHY_SIZE, "no room to %s: remove something and try again", how);
+        break;
+    case -EEXIST:
+        snprintf(text, WHY_SIZE,
+                 "its names in /" LOST_FOUND " are taken: remove one and try again");
+        break;
+    case -ENOTDIR:
+        snprintf(text, WHY_SIZE,
+                 "/" LOST_FOUND " is not a directory: rename it and try again");
+        break;
+    default:
+        snprintf(text, WHY_SIZE, "cannot %s: %s", how, strerror(-why));
+    }
+}
+
+static const char *why_untried(const struct repair *repair,
+                               const struct finding *finding)
+{
     if (finding->fsck.kind == FSCK_POOL && view_count_unmarked(repair->pool) > 0)
         return "it may follow from the pool's own blocks that are marked free";
     if (!is_repairable(finding))
         return "not safe to repair: what was there cannot be told from the rest";
+    if (last_stage(repair) == STAGE_LAST)
+        return "not safe as long as something else is left that could be repaired";
     return "not safe as long as other damage hides names or blocks";
+}
+
+static void describe_left(const struct repair *repair, const struct finding *finding,
+                          char text[WHY_SIZE])
+{
+    const struct refusal *refused = refusal_of(repair, finding);
+
+    if (refused)
+        describe_refusal(finding, refused->why, text);
+    else
+        snprintf(text, WHY_SIZE, "%s", why_untried(repair, finding));
 }
 
 static void tell_left(const struct repair *repair)
 {
     for (uint64_t i = 0; i < repair->count; i++) {
         const struct finding *finding = &repair->findings[i];
+        char why[WHY_SIZE];
 
+        describe_left(repair, finding, why);
         if (repair->ask)
-            repair->ask(repair->arg, finding->what, NULL, why_left(repair, finding));
+            repair->ask(repair->arg, finding->what, NULL, why);
     }
 }
 
 int repair_pool(struct minl2r_pool *pool, pmfs_repair_fn *ask, void *arg,
                 struct pmfs_repair_summary *summary)
 {
-    struct repair repair = {.pool = pool, .ask = ask, .arg = arg};
+    struct repair repair = {
+        .pool = pool, .ask = ask, .arg = arg, .now_ns = fs_now_ns()};
     int rc = repair_all(&repair);
 
     if (rc == -EUCLEAN)

@@ -6,6 +6,7 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/pool.h"
 #include "pmfs-proto/core/map.h"
+#include "pmfs-proto/core/view.h"
 #include "tests/pmfs/damage.h"
 
 /* ---- What repair says ---------------------------------------------------------- */
@@ -443,8 +444,8 @@ static void lost_blocks_without_room_for_a_file_are_left(void **state)
     make_numbered(f, "file", 100);
     fill(f, "large");
     lose_blocks(f, "file");
-    assert_left(f, "no room for it");
-    assert_left(f, "no room for it");
+    assert_left(f, "no room to " KEEP);
+    assert_left(f, "no room to " KEEP);
     remove_unmounted(f, "large");
     assert_repaired(f, KEEP);
     assert_numbered(f, find_kept(f, name), 100);
@@ -459,9 +460,10 @@ static void lost_blocks_are_kept_as_far_as_there_is_room(void **state)
 
     make_numbered(f, "file", 2048);
     make_numbered(f, "small", 4);
+    make_dir(f, ROOT, "lost+found");
     fill(f, "large");
     lose_blocks(f, "file");
-    assert_left(f, "no room for it");
+    assert_left(f, "no room to " KEEP);
     remove_unmounted(f, "small");
     assert_error(pmfs_repair(f->path, NULL, NULL, &summary), EUCLEAN);
     assert_int_equal(summary.repaired, 1);
@@ -472,11 +474,207 @@ static void lost_blocks_are_kept_as_far_as_there_is_room(void **state)
     fixture_mount(f);
     uint64_t size = attr_of(f, find_kept(f, name)).size;
     assert_true(size > 0 && size < (uint64_t)2048 * BLOCK);
-    assert_int_equal(size % (512 * BLOCK), 0);
+    assert_int_equal(size % ((uint64_t)512 * BLOCK), 0);
     assert_ok(pmfs_unlink(f->fs, find(f, ROOT, "lost+found"), name));
     fixture_unmount(f);
     assert_repaired(f, KEEP);
     assert_int_equal(attr_of(f, find_kept(f, name)).size, 2053 * BLOCK - size);
+}
+
+/* ---- Room ---------------------------------------------------------------------- */
+
+/* What must not change if a repair is refused. */
+struct state {
+    struct minl2r_pool *pool;
+    uint64_t content; /* of the blocks that are allocated, and which these are */
+    uint64_t findings;
+};
+
+static void add_to(uint64_t *sum, const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        *sum = (*sum ^ ((const uint8_t *)bytes)[i]) * 1099511628211U;
+}
+
+static void add_block(void *arg, uint64_t offset)
+{
+    struct state *state = arg;
+
+    add_to(&state->content, &offset, sizeof(offset));
+    add_to(&state->content, minl2r_at(state->pool, offset),
+           (size_t)1 << state->pool->geo.block_shift);
+}
+
+static void add_finding(void *arg, const char *what)
+{
+    add_to(&((struct state *)arg)->findings, what, strlen(what) + 1);
+}
+
+static struct state state_of(struct fixture *f)
+{
+    struct state state = {0};
+
+    assert_int_equal(minl2r_pool_open(f->path, NULL, NULL, &state.pool), 0);
+    view_visit_allocated(state.pool, add_block, &state);
+    minl2r_pool_close(state.pool);
+    assert_error(pmfs_fsck(f->path, add_finding, &state, NULL), EUCLEAN);
+    return state;
+}
+
+#define SMALL_BLOCK 512u
+#define SMALL_POOL (2 * MIB)
+
+/* Mounts a filesystem of small blocks. */
+static void make_small(struct fixture *f)
+{
+    fixture_unmount(f);
+    assert_int_equal(unlink(f->path), 0);
+    f->mkfs.pool.block_size = SMALL_BLOCK;
+    fixture_mkfs(f, SMALL_POOL);
+    fixture_mount(f);
+}
+
+/* Fills it to the last block, by a file. */
+static void fill_all(struct fixture *f, const char *name)
+{
+    static uint8_t bytes[64 * SMALL_BLOCK];
+    uint64_t ino = make_file(f, ROOT, name), done;
+
+    for (size_t size = sizeof(bytes); size >= SMALL_BLOCK; size /= 2) {
+        while (pmfs_write(f->fs, ino, 0, bytes, size, PMFS_APPEND, &done) == 0) {
+        }
+    }
+}
+
+static void write_pool(struct fixture *f, const uint8_t *bytes)
+{
+    int fd = open(f->path, O_WRONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, bytes, SMALL_POOL, 0), (ssize_t)SMALL_POOL);
+    close(fd);
+}
+
+/* Repairs it with ever more room. Returns how often nothing at all was done. */
+static unsigned repair_with_room(struct fixture *f, uint64_t most, const char *how)
+{
+    static uint8_t full[16 * MIB];
+    struct pmfs_repair_summary summary;
+    unsigned refused = 0;
+    char why[128];
+    int rc = 0;
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+
+    snprintf(why, sizeof(why), "no room to %s: remove something and try again", how);
+    assert_true(fd >= 0);
+    assert_int_equal(read(fd, full, SMALL_POOL), (ssize_t)SMALL_POOL);
+    close(fd);
+    for (uint64_t room = 0; room <= most; room++) {
+        struct said said = {.wanted = why};
+
+        write_pool(f, full);
+        fixture_mount(f);
+        uint64_t large = find(f, ROOT, "large");
+        truncate_to(f, large, attr_of(f, large).size - room * SMALL_BLOCK);
+        fixture_unmount(f);
+        struct state before = state_of(f);
+        rc = pmfs_repair(f->path, listen, &said, &summary);
+        if (rc == 0) {
+            fixture_fsck(f);
+            continue;
+        }
+        assert_int_equal(rc, -EUCLEAN);
+        assert_int_equal(summary.left, 1);
+        assert_true(said.seen);
+        struct state after = state_of(f);
+        if (summary.repaired > 0) /* a part */
+            continue;
+        assert_true(after.content == before.content);
+        assert_true(after.findings == before.findings);
+        refused++;
+    }
+    assert_int_equal(rc, 0);
+    return refused;
+}
+
+static void a_lost_file_without_room_for_its_name_changes_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int has_directory = 0; has_directory < 2; has_directory++) {
+        make_small(f);
+        make_file(f, ROOT, "lost");
+        if (has_directory)
+            make_dir(f, ROOT, "lost+found");
+        fill_all(f, "large");
+        lose(f, "lost");
+        assert_int_not_equal(repair_with_room(f, 80, "name it in /lost+found"), 0);
+        fixture_mount(f);
+    }
+}
+
+static void lost_blocks_without_room_change_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int has_directory = 0; has_directory < 2; has_directory++) {
+        make_small(f);
+        make_numbered(f, "file", 1);
+        if (has_directory)
+            make_dir(f, ROOT, "lost+found");
+        fill_all(f, "large");
+        lose_blocks(f, "file");
+        assert_int_not_equal(repair_with_room(f, 100, KEEP), 0);
+        fixture_mount(f);
+    }
+}
+
+/* Of more blocks than one transaction takes, a part has room before all have. */
+static void many_lost_blocks_without_room_change_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int has_directory = 0; has_directory < 2; has_directory++) {
+        make_small(f);
+        make_numbered(f, "file", 1200 * SMALL_BLOCK / BLOCK);
+        if (has_directory)
+            make_dir(f, ROOT, "lost+found");
+        fill_all(f, "large");
+        lose_blocks(f, "file");
+        assert_int_not_equal(repair_with_room(f, 100, KEEP), 0);
+        fixture_mount(f);
+    }
+}
+
+/* Files in a directory of a small filesystem, as one with numbers to take. */
+static void make_files(struct fixture *f, uint64_t dir, unsigned count)
+{
+    char name[32];
+
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "taken %u", i);
+        make_file(f, dir, name);
+    }
+}
+
+/* The table has to grow, for lost+found, for what is put there, or for neither; and
+ * blocks of names are split. */
+static void lost_blocks_without_room_for_a_number_change_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned left = 0; left < 4; left++) {
+        for (int has_directory = 0; has_directory < 2; has_directory++) {
+            make_small(f);
+            make_numbered(f, "file", 1);
+            uint64_t lost = has_directory ? make_dir(f, ROOT, "lost+found") : ROOT;
+            make_files(f, lost, (unsigned)table_free(f->fs) - 1 - left);
+            fill_all(f, "large");
+            lose_blocks(f, "file");
+            assert_int_not_equal(repair_with_room(f, 70, KEEP), 0);
+            fixture_mount(f);
+        }
+    }
 }
 
 /* Clears the bit of the block at `offset`. Unmounted. */
@@ -693,6 +891,111 @@ static void what_is_declined_is_left_and_asked_once(void **state)
     assert_true(said.seen);
 }
 
+static bool decline(void *arg, const char *what, const char *how, const char *why_not)
+{
+    (void)what;
+    (void)why_not;
+    return !how || !strstr(how, arg);
+}
+
+/* Mounting would free it: nothing is done that needs it mounted. */
+static void an_orphan_that_is_not_to_be_kept_is_not_freed_by_other_repairs(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+    const uint8_t orphan = PM_STATE_ORPHAN;
+    const uint32_t none = 0;
+    char declined[] = "keep it, with";
+    char name[PMFS_NAME_MAX + 1];
+
+    make_tree(f);
+    make_numbered(f, "lost", 3);
+    place_of(f, find(f, ROOT, "file"), &inode_offset, &state_offset);
+    lose_blocks(f, "lost");
+    poke(f, state_offset, &orphan, sizeof(orphan));
+    poke(f, inode_offset + FIELD(nlink), &none, sizeof(none));
+    uint64_t before = checksum_of(f);
+    assert_error(pmfs_repair(f->path, decline, declined, NULL), EUCLEAN);
+    assert_true(checksum_of(f) == before);
+    assert_repaired(f, "keep it, with a link count of 2");
+    assert_numbered(f, find_kept(f, name), 3);
+    assert_int_equal(attr_of(f, find(f, ROOT, "file")).size, 100000);
+}
+
+/* lost+found may be among the names that are not found: there would be a second one. */
+static void names_are_not_given_while_tags_are_wrong(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t none[DIRENT_TAGS_MAX];
+    char declined[] = "make the tags anew";
+
+    make_tree(f);
+    make_dir(f, ROOT, "lost+found");
+    uint64_t ino = find(f, ROOT, "sparse");
+    uint64_t block = first_entry_of(f, ROOT) - dirent_tags(f->fs);
+    uint32_t size = dirent_tags(f->fs);
+    lose(f, "sparse");
+    poke(f, block, none, size);
+    uint64_t before = checksum_of(f);
+    assert_error(pmfs_repair(f->path, decline, declined, NULL), EUCLEAN);
+    assert_true(checksum_of(f) == before);
+    assert_repaired(f, "make the tags anew");
+    assert_int_equal(attr_of(f, ino).nlink, 1);
+}
+
+/* Mounting would free it, and nobody would have its names any more. */
+static void an_orphan_with_names_in_it_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t inode_offset, state_offset;
+    const uint8_t orphan = PM_STATE_ORPHAN;
+    const uint32_t none = 0;
+    char name[32];
+
+    make_tree(f);
+    uint64_t ino = find(f, ROOT, "dir");
+    place_of(f, ino, &inode_offset, &state_offset);
+    lose(f, "dir");
+    poke(f, state_offset, &orphan, sizeof(orphan));
+    poke(f, inode_offset + FIELD(nlink), &none, sizeof(none));
+    assert_repaired(f, "keep it, with a link count of 3");
+    snprintf(name, sizeof(name), "#%d", (int)ino);
+    find(f, find(f, find(f, ROOT, "lost+found"), name), "sub");
+}
+
+static bool count_questions(void *arg, const char *what, const char *how,
+                            const char *why_not)
+{
+    (void)what;
+    (void)why_not;
+    *(int *)arg += how != NULL;
+    return false;
+}
+
+static void each_of_many_repairs_is_asked_for_once(void **state)
+{
+    struct fixture *f = *state;
+    const int count = 3000;
+    int questions = 0;
+    char name[32];
+    struct pm_inode empty = {0};
+    uint64_t inode_offset, state_offset;
+
+    uint64_t dir = make_dir(f, ROOT, "dir");
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "%d", i);
+        make_file(f, dir, name);
+    }
+    place_of(f, dir, &inode_offset, &state_offset);
+    fixture_unmount(f);
+    poke(f, inode_offset + FIELD(map), &empty.map, sizeof(empty.map));
+    poke(f, inode_offset + FIELD(blocks), &empty.blocks, sizeof(empty.blocks));
+    poke(f, inode_offset + FIELD(size), &empty.size, sizeof(empty.size));
+    assert_error(pmfs_repair(f->path, count_questions, &questions, NULL), EUCLEAN);
+    assert_int_equal(questions, count + 1);
+    assert_repaired(f, "name it in /lost+found");
+}
+
 static void a_pool_that_cannot_be_opened_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -725,6 +1028,10 @@ int main(void)
         TEST_DAMAGED(a_name_for_lost_blocks_that_is_taken_is_not_taken_away),
         TEST_DAMAGED(lost_blocks_without_room_for_a_file_are_left),
         TEST_DAMAGED(lost_blocks_are_kept_as_far_as_there_is_room),
+        TEST_DAMAGED(a_lost_file_without_room_for_its_name_changes_nothing),
+        TEST_DAMAGED(lost_blocks_without_room_change_nothing),
+        TEST_DAMAGED(many_lost_blocks_without_room_change_nothing),
+        TEST_DAMAGED(lost_blocks_without_room_for_a_number_change_nothing),
         TEST_DAMAGED(a_block_in_use_that_is_marked_free_is_marked),
         TEST_DAMAGED(a_bitmap_that_is_marked_free_is_marked),
         TEST_DAMAGED(marking_the_pools_own_blocks_is_offered_once),
@@ -738,6 +1045,10 @@ int main(void)
         TEST_DAMAGED(a_circle_of_directories_is_left),
         TEST_DAMAGED(a_name_of_the_root_in_the_tree_is_left),
         TEST_DAMAGED(what_is_declined_is_left_and_asked_once),
+        TEST_DAMAGED(an_orphan_that_is_not_to_be_kept_is_not_freed_by_other_repairs),
+        TEST_DAMAGED(names_are_not_given_while_tags_are_wrong),
+        TEST_DAMAGED(an_orphan_with_names_in_it_is_kept),
+        TEST_DAMAGED(each_of_many_repairs_is_asked_for_once),
         TEST_DAMAGED(a_pool_that_cannot_be_opened_is_refused),
     };
 
