@@ -170,25 +170,43 @@ static void swaps_of_many_blocks_cost_two_fences(void **state)
     assert_int_equal(commit_cost(bed).fences, 2);
 }
 
-/* Old blocks take turns between two lines of the bitmaps. */
-static void swaps_flush_a_line_of_the_bitmaps_once(void **state)
+/* Old blocks take turns between two lines of the bitmaps, and their slots follow each other
+ * but for one amid them, if there is a gap. */
+enum { SWAPS = 16, SWAPS_BEFORE_GAP = SWAPS / 2 };
+static struct minl2r_stats cost_of_swaps(struct bed *bed, size_t gap)
 {
-    enum { PAIRS = 8, BLOCKS_OF_A_LINE = 512 };
-    struct bed *bed = *state;
+    enum { BLOCKS_OF_A_LINE = 512 };
     const uint64_t *slots = (const uint64_t *)bed->data;
-    uint64_t blocks[2 * PAIRS];
+    uint64_t blocks[SWAPS + 1] = {0};
 
-    for (size_t i = 0; i < PAIRS; i++)
-        blocks[2 * i] = make_blocks(bed->pool, 1, i);
+    for (size_t i = 0; i < SWAPS; i += 2)
+        blocks[i + (i >= SWAPS_BEFORE_GAP) * gap] = make_blocks(bed->pool, 1, i);
     make_blocks(bed->pool, BLOCKS_OF_A_LINE, 1);
-    for (size_t i = 0; i < PAIRS; i++)
-        blocks[2 * i + 1] = make_blocks(bed->pool, 1, i);
+    for (size_t i = 1; i < SWAPS; i += 2)
+        blocks[i + (i >= SWAPS_BEFORE_GAP) * gap] = make_blocks(bed->pool, 1, i);
     assert_ok(minl2r_tx_write(bed->tx, slots, blocks, sizeof(blocks)));
     assert_ok(minl2r_tx_commit(bed->tx));
     begin_tx(bed);
-    for (size_t i = 0; i < 2 * PAIRS; i++)
-        assert_ok(minl2r_tx_write_block(bed->tx, &slots[i], 0, bed->bytes, BLOCK));
-    assert_int_equal(commit_cost(bed).lines_flushed, 2 + 2); /* slots */
+    for (size_t i = 0; i < SWAPS; i++)
+        assert_ok(
+            minl2r_tx_write_block(bed->tx, &slots[i + (i >= SWAPS_BEFORE_GAP) * gap], 0,
+                                  bed->bytes, BLOCK));
+    return commit_cost(bed);
+}
+
+static void scattered_swaps_flush_a_line_of_the_bitmaps_once(void **state)
+{
+    assert_int_equal(cost_of_swaps(*state, 1).lines_flushed, 2 + 3); /* slots */
+}
+
+static void swaps_of_slots_that_follow_each_other_flush_nothing(void **state)
+{
+    struct minl2r_stats cost = cost_of_swaps(*state, 0);
+
+    assert_int_equal(cost.lines_flushed, 0);
+    assert_int_equal(cost.lines_streamed - SWAPS * (BLOCK / PM_LINE) -
+                         cost.log_bytes / PM_LINE,
+                     2 + 2); /* bits, slots */
 }
 
 /* Of a program that promises MINL2R_COMMIT_PROVE. */
@@ -611,7 +629,8 @@ int main(void)
         test(swaps_of_many_blocks_cost_two_fences),
         test(proof_of_a_word_costs_two_lines_each_time),
         test(proof_of_sixteen_ranges_costs_two_fences),
-        test(swaps_flush_a_line_of_the_bitmaps_once),
+        test(scattered_swaps_flush_a_line_of_the_bitmaps_once),
+        test(swaps_of_slots_that_follow_each_other_flush_nothing),
         test(proof_of_a_kilobyte_costs_two_fences),
         test(proof_of_a_batch_of_bytes_costs_two_fences),
         test(more_than_a_batch_of_bytes_is_settled),
