@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Usage: test_found_states.sh CRASHTEST
+# Usage: test_found_states.sh CRASHTEST REPORT
 # States that were wrong once are right now, and wrong with the bug of the self-test that stands
-# for what was found; see docs/CRASH_MODEL.md. Without a bug (-): the tester was wrong. An id is of one order of stores: where that has
-# changed, `crashtest self-test --json` has the new one.
+# for what was found; see docs/CRASH_MODEL.md. REPORT is that of `crashtest self-test --json`,
+# which found them: the id of a state is of one order of stores, and changes with it.
 set -eu
 crashtest=$1
+report=$2
 
 replay() { # STATUS WORKLOAD ID OPTION ...
     local status=0 wanted=$1 workload=$2 id=$3
@@ -17,13 +18,17 @@ replay() { # STATUS WORKLOAD ID OPTION ...
     fi
 }
 
-while read -r workload bug id; do
-    replay 0 "$workload" "$id"
-    [ "$bug" = - ] || replay 1 "$workload" "$id" --bug "$bug"
-done <<'END'
-library same-value-not-stored slots-and-bytes.words:1:k53:/p36:6440=0.0.1
-library magic-not-flushed garbage.format:1:k266:/p34:0=0.0.0
-library ended-without-log slots-and-bytes.swap_many+write_same+block_beside_open:1:p1303:/p136:1080=0.0.0
-pmfs bits_not_noted pmfs/half/repair-free-blocks:1:k30:/p53:5000=0.0.0
-pmfs - pmfs/large/repair-lost-directory+exchange-foo-A/C:1:p1:
+for bug in same-value-not-stored magic-not-flushed ended-without-log bits_not_noted; do
+    read -r workload id < <(python3 - "$report" "$bug" <<'END'
+import json, sys
+with open(sys.argv[1]) as report:
+    bug = next(bug for bug in json.load(report)["bugs"] if bug["name"] == sys.argv[2])
+print(bug["workload"], bug["id"])
 END
+    )
+    replay 0 "$workload" "$id"
+    replay 1 "$workload" "$id" --bug "$bug"
+done
+
+# The tester was wrong here.
+replay 0 pmfs pmfs/large/repair-lost-directory+exchange-foo-A/C:1:p1:
