@@ -7,8 +7,8 @@
 #include "libminl2r/error.h"
 #include "libminl2r/writeset_internal.h"
 
-/* Of longer ranges the processor itself fetches the rest. */
-#define PREFETCH_MAX 1024
+/* More lines than the processor itself has under way, up to where their log outweighs it. */
+#define PREFETCH_MAX 4096
 
 /* ---- Reserve --------------------------------------------------------------------- */
 
