@@ -364,7 +364,7 @@ static void log_extents(struct log_writer *writer, struct block_write *write,
 
 static void log_swap(struct log_writer *writer, const struct swap *swap)
 {
-    if (!swap->slot_is_own) {
+    if (!slot_is_own(swap)) {
         log_append_swap(writer, swap->slot, (struct pm_swap){swap->block, swap->fresh});
         return;
     }
@@ -516,7 +516,7 @@ static void flush_slot(struct minl2r_tx *tx, const struct swap *swap)
 static void store_own_slots(struct minl2r_tx *tx)
 {
     for (uint32_t i = 0; i < tx->writes.swaps.count; i++)
-        if (tx->writes.swaps.list[i].slot_is_own)
+        if (slot_is_own(&tx->writes.swaps.list[i]))
             store_slot(tx, &tx->writes.swaps.list[i]);
 }
 
@@ -707,7 +707,7 @@ static void flush_in_place(struct minl2r_tx *tx)
     const struct swaps *swaps = &tx->writes.swaps;
 
     for (uint32_t i = 0; i < swaps->count && !commit_streams_slots(tx); i++)
-        if (!swaps->list[i].slot_is_own)
+        if (!slot_is_own(&swaps->list[i]))
             flush_slot(tx, &swaps->list[i]);
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         for (uint32_t i = 0; i < w->extent_count && !w->past_cache; i++)
@@ -721,13 +721,10 @@ static void flush_in_place(struct minl2r_tx *tx)
 static void count_swaps(struct minl2r_tx *tx)
 {
     const struct swaps *swaps = &tx->writes.swaps;
-    uint64_t freed = 0;
 
-    for (uint32_t i = 0; i < swaps->count; i++)
-        freed += swaps->list[i].block != 0;
     pm_count(&tx->stats.blocks_allocated, swaps->count);
-    pm_count(&tx->stats.blocks_freed, freed);
-    pm_count(&tx->stats.pointer_swaps, freed);
+    pm_count(&tx->stats.blocks_freed, swaps->freed);
+    pm_count(&tx->stats.pointer_swaps, swaps->freed);
 }
 
 static void count_commit(struct minl2r_tx *tx)
@@ -751,7 +748,7 @@ static uint32_t gather_slots(const struct swaps *swaps, uint32_t i, uint64_t *va
     for (; count < max && i + count < swaps->count; count++) {
         const struct swap *swap = first + count;
 
-        if (swap->slot_is_own || swap->slot != first->slot + count * sizeof(*values))
+        if (slot_is_own(swap) || swap->slot != first->slot + count * sizeof(*values))
             break;
         values[count] = swap->fresh;
     }
@@ -782,7 +779,7 @@ static void change_slots(struct minl2r_tx *tx)
         return;
     }
     for (uint32_t i = 0; i < swaps->count; i++)
-        if (!swaps->list[i].slot_is_own)
+        if (!slot_is_own(&swaps->list[i]))
             store_slot(tx, &swaps->list[i]);
 }
 

@@ -227,29 +227,38 @@ void log_append_blocks(struct log_writer *writer, enum pm_record_type type,
     put_record(writer, type, (uint32_t)run.count, run.offset);
 }
 
-/* Large writes have hundreds: one store to what the next one loads. */
-static inline void append_swap(struct log_writer *writer, enum pm_record_type type,
-                               uint64_t slot, struct pm_swap swap)
-{
-    struct pm_record record = {type, sizeof(slot), slot};
-
-    pm_count(&writer->phase->stats->log_payload_bytes, sizeof(slot));
-    make_room(writer, sizeof(record) + sizeof(swap));
-    uint8_t *at = writer->batch + writer->size;
-
-    writer->size += (uint32_t)(sizeof(record) + sizeof(swap));
-    memcpy(at, &record, sizeof(record));
-    memcpy(at + sizeof(record), &swap, sizeof(swap));
-}
-
 void log_append_swap(struct log_writer *writer, uint64_t slot, struct pm_swap swap)
 {
-    append_swap(writer, PM_SWAP, slot, swap);
+    pm_count(&writer->phase->stats->log_payload_bytes, sizeof(slot));
+    make_room(writer, LOG_RECORD_SIZE(sizeof(swap)));
+    put_record(writer, PM_SWAP, sizeof(slot), slot);
+    put_bytes(writer, &swap, sizeof(swap));
 }
 
-void log_append_slot(struct log_writer *writer, uint64_t slot, struct pm_swap swap)
+/* The last ones were stored word by word just now: see copy.h. */
+static void put_slots(struct log_writer *writer, const struct swap *swaps,
+                      uint32_t count)
 {
-    append_swap(writer, PM_SLOT, slot, swap);
+    uint32_t size = count * (uint32_t)sizeof(*swaps);
+    uint32_t before = size > COPY_WORDS_MAX ? size - COPY_WORDS_MAX : 0;
+    uint8_t *at = writer->batch + writer->size;
+
+    memcpy(at, swaps, before);
+    copy_words(at + before, (const uint8_t *)swaps + before, size - before);
+    writer->size += size;
+}
+
+void log_append_slots(struct log_writer *writer, const struct swap *swaps,
+                      uint32_t count)
+{
+    pm_count(&writer->phase->stats->log_payload_bytes, count * sizeof(swaps->slot));
+    for (uint32_t put; count > 0; swaps += put, count -= put) {
+        make_room(writer, sizeof(*swaps));
+        put = (uint32_t)(room(writer) / sizeof(*swaps));
+        if (put > count)
+            put = count;
+        put_slots(writer, swaps, put);
+    }
 }
 
 uint64_t log_hash_changes(const void *bytes, size_t size)

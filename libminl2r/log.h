@@ -17,6 +17,7 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/copy.h"
 #include "libminl2r/pool.h"
+#include "libminl2r/swaps.h"
 
 /* Bytes that a record takes in a batch. */
 #define LOG_PADDED(length) (((uint64_t)(length) + 7) & ~7ull)
@@ -65,7 +66,8 @@ void log_append_swap(struct log_writer *writer, uint64_t slot, struct pm_swap sw
 uint8_t *log_begin_changes(struct log_writer *writer);
 void log_end_changes(struct log_writer *writer, const uint8_t *end,
                      uint64_t payload_size, uint64_t hash);
-void log_append_slot(struct log_writer *writer, uint64_t slot, struct pm_swap swap);
+void log_append_slots(struct log_writer *writer, const struct swap *swaps,
+                      uint32_t count);
 void log_end(struct log_writer *writer);
 
 static inline uint8_t *log_put_change(uint8_t *at, uint64_t target, const uint8_t *old,

@@ -43,30 +43,32 @@ static void plan_alloc(const struct minl2r_pool *pool, struct slot_plan *plan,
     plan->blocks = interval_join(plan->blocks, block_range(pool, run));
 }
 
-/* A slot in memory of its own is fresh bytes: it tells nothing, and frees nothing here.
- * The others are counted and joined in registers: large writes have hundreds. */
-static bool plan_swaps(const struct minl2r_tx *tx, struct slot_plan *plan)
+/* A slot in memory of its own is fresh bytes: it tells nothing, and frees nothing here. */
+static bool plan_own_swaps(const struct minl2r_tx *tx, struct slot_plan *plan)
 {
     const struct swaps *swaps = &tx->writes.swaps;
-    uint32_t told = 0, freed = 0;
-    struct interval slots = {0};
 
+    plan->slots = (struct interval){0};
     for (uint32_t i = 0; i < swaps->count; i++) {
         const struct swap *swap = &swaps->list[i];
 
-        if (swap->slot_is_own) {
-            if (swap->block)
-                return false;
+        if (!slot_is_own(swap))
+            plan->slots = interval_join(plan->slots, slot_range(swap));
+        else if (swap->block)
+            return false;
+        else
             plan_alloc(tx->pool, plan, (struct block_run){swap->fresh, 1});
-            continue;
-        }
-        told++;
-        freed += swap->block != 0;
-        slots = interval_join(slots, slot_range(swap));
     }
-    plan->swaps_size = told * (sizeof(struct pm_record) + sizeof(struct pm_swap));
-    plan->slots = slots;
-    return freed <= FREED_MAX;
+    return true;
+}
+
+static bool plan_swaps(const struct minl2r_tx *tx, struct slot_plan *plan)
+{
+    const struct swaps *swaps = &tx->writes.swaps;
+
+    plan->swaps_size = (swaps->count - swaps->own) * (uint32_t)sizeof(struct swap);
+    plan->slots = swaps->slots;
+    return swaps->freed <= FREED_MAX && (swaps->own == 0 || plan_own_swaps(tx, plan));
 }
 
 static bool plan_bytes(struct slot_plan *plan, const struct block_write *write)
@@ -230,21 +232,29 @@ static void log_all_bytes(struct minl2r_tx *tx, struct log_writer *writer)
                     new.size > 0 ? log_hash_changes(new.bytes, new.size) : 0);
 }
 
+/* From number `i` on, up to one that tells nothing. */
+static uint32_t count_told(const struct swaps *swaps, uint32_t i)
+{
+    uint32_t end = swaps->own == 0 ? swaps->count : i;
+
+    while (end < swaps->count && !slot_is_own(&swaps->list[end]))
+        end++;
+    return end - i;
+}
+
 /* Those that tell whether they committed come first. */
 static void log_slots(struct log_writer *writer, const struct swaps *swaps)
 {
-    for (uint32_t i = 0; i < swaps->count; i++) {
-        const struct swap *s = &swaps->list[i];
-
-        if (!s->slot_is_own)
-            log_append_slot(writer, s->slot, (struct pm_swap){s->block, s->fresh});
+    for (uint32_t i = 0, count; i < swaps->count; i += count + 1) {
+        count = count_told(swaps, i);
+        log_append_slots(writer, &swaps->list[i], count);
     }
 }
 
 static void log_allocs(struct log_writer *writer, const struct writeset *ws)
 {
     for (uint32_t i = 0; i < ws->swaps.count; i++)
-        if (ws->swaps.list[i].slot_is_own)
+        if (slot_is_own(&ws->swaps.list[i]))
             log_append_blocks(writer, PM_ALLOC,
                               (struct block_run){ws->swaps.list[i].fresh, 1});
     commit_log_runs(writer, PM_ALLOC, &ws->allocs);
@@ -322,7 +332,7 @@ static void own(struct minl2r_tx *tx, const struct slot_plan *plan)
     if (!live_lists(tx->pool, lane, lane->generation))
         return;
     for (uint32_t i = 0; i < tx->writes.swaps.count; i++)
-        if (!tx->writes.swaps.list[i].slot_is_own)
+        if (!slot_is_own(&tx->writes.swaps.list[i]))
             live_list(lane, LISTED_SLOTS, slot_range(&tx->writes.swaps.list[i]));
     for (const struct block_write *w = tx->writes.in_place; w; w = w->next_change)
         for (uint32_t i = 0; i < w->extent_count; i++)

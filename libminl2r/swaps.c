@@ -20,7 +20,7 @@ void swaps_finish(struct swaps *swaps)
 void swaps_forget(struct swaps *swaps)
 {
     swaps->list = NULL;
-    swaps->count = swaps->capacity = 0;
+    swaps->count = swaps->capacity = swaps->own = swaps->freed = 0;
     swaps->slots = (struct interval){0};
     if (++swaps->stamp > 0)
         return;
@@ -37,6 +37,6 @@ void swaps_drop(struct swaps *swaps, uint32_t count)
     swaps->list = list;
     swaps->capacity = capacity;
     for (uint32_t i = count; i < end; i++)
-        swaps_add_loose(swaps, list[i].slot, list[i].slot_is_own, list[i].block,
+        swaps_add_loose(swaps, list[i].slot, slot_is_own(&list[i]), list[i].block,
                         list[i].fresh);
 }

@@ -16,16 +16,29 @@
 #include <stdint.h>
 
 #include "libminl2r/lane.h"
+#include "libminl2r/layout.h"
 
 #define LOOSE_MAX 256u
 #define LOOSE_PLACES 512u
 
+/* As a slot commit logs it, a PM_SLOT: what is done for each block of a large write costs
+ * nothing before commit, while blocks are on their way. */
 struct swap {
-    uint64_t slot;    /* offset of the slot that names it */
-    uint64_t block;   /* 0: the slot is a hole */
-    uint64_t fresh;   /* reserved: the slot's new value */
-    bool slot_is_own; /* the slot lies in a block that this transaction allocated */
+    uint32_t type;   /* PM_ALLOC: the slot lies in a block that this transaction allocated */
+    uint32_t length; /* of the slot */
+    uint64_t slot;   /* offset of the slot that names it */
+    uint64_t block;  /* 0: the slot is a hole */
+    uint64_t fresh;  /* reserved: the slot's new value */
 };
+_Static_assert(offsetof(struct swap, slot) == offsetof(struct pm_record, target) &&
+                   offsetof(struct swap, block) == sizeof(struct pm_record) &&
+                   sizeof(struct swap) == sizeof(struct pm_record) + sizeof(struct pm_swap),
+               "a swap is its record");
+
+static inline bool slot_is_own(const struct swap *swap)
+{
+    return swap->type != PM_SLOT;
+}
 
 struct swap_place {
     uint32_t stamp;
@@ -35,8 +48,9 @@ struct swap_place {
 struct swaps {
     struct swap *list; /* in the arena */
     uint32_t count, capacity;
+    uint32_t own, freed;       /* whose slot is own; that free a block */
     uint32_t stamp;            /* never 0 */
-    struct interval slots;     /* all loose ones lie in it */
+    struct interval slots;     /* all lie in it */
     struct swap_place *places; /* [LOOSE_PLACES] */
 };
 
@@ -77,36 +91,39 @@ static inline const struct swap *swaps_find(struct swaps *swaps, uint64_t key)
 
 /* There is room for one more. Field by field, since blocks may be on their way past the
  * cache: a load of several stores at once would wait until these have drained. */
-static inline void swaps_add(struct swaps *swaps, uint64_t slot, bool slot_is_own,
+static inline void swaps_add(struct swaps *swaps, uint64_t slot, bool is_own,
                              uint64_t block, uint64_t fresh)
 {
     struct swap *swap = &swaps->list[swaps->count++];
+    struct interval *slots = &swaps->slots;
 
+    swap->type = is_own ? PM_ALLOC : PM_SLOT;
+    swap->length = sizeof(slot);
     swap->slot = slot;
     swap->block = block;
     swap->fresh = fresh;
-    swap->slot_is_own = slot_is_own;
-}
-
-/* Of a key that none has. */
-static inline void swaps_add_loose(struct swaps *swaps, uint64_t slot, bool slot_is_own,
-                                   uint64_t block, uint64_t fresh)
-{
-    struct swap_place *place = swaps_find_place(swaps, swap_key(slot, block));
-    struct interval *slots = &swaps->slots;
-
-    place->stamp = swaps->stamp;
-    place->index = swaps->count;
+    swaps->own += is_own;
+    swaps->freed += block != 0;
     if (slots->low == slots->high)
         slots->low = slots->high = slot;
     if (slot < slots->low)
         slots->low = slot;
     if (slot + sizeof(slot) > slots->high)
         slots->high = slot + sizeof(slot);
-    swaps_add(swaps, slot, slot_is_own, block, fresh);
 }
 
-/* Are all loose, and do their slots follow each other without a gap? */
+/* Of a key that none has. */
+static inline void swaps_add_loose(struct swaps *swaps, uint64_t slot, bool is_own,
+                                   uint64_t block, uint64_t fresh)
+{
+    struct swap_place *place = swaps_find_place(swaps, swap_key(slot, block));
+
+    place->stamp = swaps->stamp;
+    place->index = swaps->count;
+    swaps_add(swaps, slot, is_own, block, fresh);
+}
+
+/* Do their slots follow each other without a gap? */
 static inline bool swaps_are_neighbours(const struct swaps *swaps)
 {
     return swaps->slots.high - swaps->slots.low == swaps->count * sizeof(uint64_t);

@@ -281,7 +281,7 @@ static int link_loose(struct writeset *ws, const struct swap *swap)
     uint64_t holder_block = block_start(&ws->pool->geo, swap->slot);
     struct block_write *holder = NULL; /* own memory has none */
 
-    if (!swap->slot_is_own) {
+    if (!slot_is_own(swap)) {
         holder = get_block_write(ws, holder_block, holder_block);
         if (!holder)
             return -ENOMEM;
@@ -292,7 +292,7 @@ static int link_loose(struct writeset *ws, const struct swap *swap)
     if (!write)
         return -ENOMEM;
     write->slot = swap->slot;
-    write->slot_is_own = swap->slot_is_own;
+    write->slot_is_own = slot_is_own(swap);
     write->fresh = swap->fresh;
     set_streamed(ws, write);
     if (holder) {
@@ -374,7 +374,7 @@ static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t block,
 {
     const struct geometry *geo = &ws->pool->geo;
     uint64_t holder = block_start(geo, slot), fresh;
-    bool slot_is_own = false;
+    bool in_own = false;
 
     if (ws->edits || ws->frees.count > 0 || block == holder || !may_swap(ws, block) ||
         ws->swaps.count == LOOSE_MAX)
@@ -382,7 +382,7 @@ static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t block,
     if (!is_allocated(ws, holder)) {
         if (!is_own(ws, holder))
             return false;
-        slot_is_own = true;
+        in_own = true;
     }
     if (!holder_stays(ws, holder) || !is_untouched(ws, slot, block) ||
         !take_lane_early(ws) || reserve_log(ws, LOG_SWAP_SIZE_MAX, 0) < 0)
@@ -393,7 +393,7 @@ static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t block,
     }
     prefetch_fresh(ws);
     stream_block(ws, fresh, src);
-    swaps_add_loose(&ws->swaps, slot, slot_is_own, block, fresh);
+    swaps_add_loose(&ws->swaps, slot, in_own, block, fresh);
     return true;
 }
 

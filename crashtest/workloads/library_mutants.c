@@ -495,15 +495,15 @@ void __wrap_log_append_swap(struct log_writer *writer, uint64_t slot,
         __real_log_append_swap(writer, slot, swap);
 }
 
-void __real_log_append_slot(struct log_writer *writer, uint64_t slot,
-                            struct pm_swap swap);
-void __wrap_log_append_slot(struct log_writer *writer, uint64_t slot,
-                            struct pm_swap swap);
-void __wrap_log_append_slot(struct log_writer *writer, uint64_t slot,
-                            struct pm_swap swap)
+void __real_log_append_slots(struct log_writer *writer, const struct swap *swaps,
+                             uint32_t count);
+void __wrap_log_append_slots(struct log_writer *writer, const struct swap *swaps,
+                             uint32_t count);
+void __wrap_log_append_slots(struct log_writer *writer, const struct swap *swaps,
+                             uint32_t count)
 {
     if (!is(SWAP_NOT_LOGGED))
-        __real_log_append_slot(writer, slot, swap);
+        __real_log_append_slots(writer, swaps, count);
 }
 
 static void log_address(const struct log_writer *writer)

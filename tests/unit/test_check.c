@@ -384,6 +384,17 @@ static void freed_block_reused_before_it_is_settled_breaks_i5(void **state)
     expect_twice(bed);
 }
 
+/* A hole at the start of block 3 that is to name block 6. */
+static void log_slot(const struct bed *bed, struct log_writer *writer)
+{
+    log_append_slots(writer,
+                     &(struct swap){.type = PM_SLOT,
+                                    .length = sizeof(uint64_t),
+                                    .slot = block(bed, 3),
+                                    .fresh = block(bed, 6)},
+                     1);
+}
+
 /* A live one that has committed: its block may be another's by now. */
 static void what_a_slot_commit_allocates_may_have_been_freed(void **state)
 {
@@ -392,7 +403,7 @@ static void what_a_slot_commit_allocates_may_have_been_freed(void **state)
 
     set_allocated(bed, 3, true);
     set_allocated(bed, 4, true);
-    log_append_slot(writer, block(bed, 3), (struct pm_swap){0, block(bed, 6)});
+    log_slot(bed, writer);
     log_append_blocks(writer, PM_ALLOC, run(bed, 4, 1));
     log_end(writer);
     log_blocks(bed, 1, PM_FREE, run(bed, 4, 1));
@@ -407,7 +418,7 @@ static void root_that_a_slot_commit_allocates_is_good(void **state)
 
     set_allocated(bed, 3, true);
     set_root(bed, block(bed, 4), 100);
-    log_append_slot(writer, block(bed, 3), (struct pm_swap){0, block(bed, 6)});
+    log_slot(bed, writer);
     log_append_blocks(writer, PM_ALLOC, run(bed, 4, 1));
     log_end(writer);
     expect_clean(bed);
