@@ -512,12 +512,46 @@ static void flush_slot(struct minl2r_tx *tx, const struct swap *swap)
     pm_flush(&tx->phase, pool_at(tx->pool, swap->slot), sizeof(swap->fresh));
 }
 
+/* Those from index `i` on that follow each other, and are alike: their new values. */
+static uint32_t gather_slots(const struct swaps *swaps, uint32_t i, uint64_t *values,
+                             uint32_t max)
+{
+    const struct swap *first = &swaps->list[i];
+    uint32_t count = 0;
+
+    for (; count < max && i + count < swaps->count; count++) {
+        const struct swap *swap = first + count;
+
+        if (swap->type != first->type ||
+            swap->slot != first->slot + count * sizeof(*values))
+            break;
+        values[count] = swap->fresh;
+    }
+    return count;
+}
+
+typedef void store_fn(struct pm_phase *phase, const void *dst, const void *src,
+                      size_t size);
+
+/* Neighbours at once. Those in blocks that the transaction allocated, or the others. */
+static void store_slots(struct minl2r_tx *tx, bool own, store_fn *store)
+{
+    const struct swaps *swaps = &tx->writes.swaps;
+    uint64_t values[8 * PM_LINE / sizeof(uint64_t)];
+
+    for (uint32_t i = 0, count; i < swaps->count; i += count) {
+        count = gather_slots(swaps, i, values, sizeof(values) / sizeof(values[0]));
+        if (slot_is_own(&swaps->list[i]) == own)
+            store(&tx->phase, pool_at(tx->pool, swaps->list[i].slot), values,
+                  count * sizeof(values[0]));
+    }
+}
+
 /* Those in blocks that the transaction allocated, which are flushed whole. */
 static void store_own_slots(struct minl2r_tx *tx)
 {
-    for (uint32_t i = 0; i < tx->writes.swaps.count; i++)
-        if (slot_is_own(&tx->writes.swaps.list[i]))
-            store_slot(tx, &tx->writes.swaps.list[i]);
+    if (tx->writes.swaps.own > 0)
+        store_slots(tx, true, pm_store);
 }
 
 /* Fresh bytes come first: a block that is swapped takes those of the old one along. */
@@ -738,44 +772,13 @@ static void count_commit(struct minl2r_tx *tx)
         pm_count(&tx->stats.blocks_freed, tx->writes.frees.runs[i].count);
 }
 
-/* Those from index `i` on that follow each other, as far as they fit: their new values. */
-static uint32_t gather_slots(const struct swaps *swaps, uint32_t i, uint64_t *values,
-                             uint32_t max)
-{
-    const struct swap *first = &swaps->list[i];
-    uint32_t count = 0;
-
-    for (; count < max && i + count < swaps->count; count++) {
-        const struct swap *swap = first + count;
-
-        if (slot_is_own(swap) || swap->slot != first->slot + count * sizeof(*values))
-            break;
-        values[count] = swap->fresh;
-    }
-    return count;
-}
-
-/* Neighbours leave as whole lines. */
-static void stream_slots(struct minl2r_tx *tx)
-{
-    const struct swaps *swaps = &tx->writes.swaps;
-    uint64_t values[8 * PM_LINE / sizeof(uint64_t)];
-
-    for (uint32_t i = 0, count; i < swaps->count; i += count ? count : 1) {
-        count = gather_slots(swaps, i, values, sizeof(values) / sizeof(values[0]));
-        if (count > 0)
-            pm_store_nt(&tx->phase, pool_at(tx->pool, swaps->list[i].slot), values,
-                        count * sizeof(values[0]));
-    }
-}
-
 /* Many that are scattered are flushed, those of a line together. */
 static void change_slots(struct minl2r_tx *tx)
 {
     const struct swaps *swaps = &tx->writes.swaps;
 
     if (commit_streams_slots(tx)) {
-        stream_slots(tx);
+        store_slots(tx, false, pm_store_nt); /* as whole lines */
         return;
     }
     for (uint32_t i = 0; i < swaps->count; i++)

@@ -251,12 +251,32 @@ static void log_slots(struct log_writer *writer, const struct swaps *swaps)
     }
 }
 
+/* Blocks that follow each other have one record. */
+static void log_own_swaps(struct log_writer *writer, const struct swaps *swaps)
+{
+    uint32_t shift = writer->pool->geo.block_shift;
+    struct block_run run = {0};
+
+    for (uint32_t i = 0; i < swaps->count; i++) {
+        const struct swap *swap = &swaps->list[i];
+
+        if (!slot_is_own(swap))
+            continue;
+        if (run.count == 0 || swap->fresh != run.offset + (run.count << shift)) {
+            if (run.count > 0)
+                log_append_blocks(writer, PM_ALLOC, run);
+            run = (struct block_run){swap->fresh, 0};
+        }
+        run.count++;
+    }
+    if (run.count > 0)
+        log_append_blocks(writer, PM_ALLOC, run);
+}
+
 static void log_allocs(struct log_writer *writer, const struct writeset *ws)
 {
-    for (uint32_t i = 0; i < ws->swaps.count; i++)
-        if (slot_is_own(&ws->swaps.list[i]))
-            log_append_blocks(writer, PM_ALLOC,
-                              (struct block_run){ws->swaps.list[i].fresh, 1});
+    if (ws->swaps.own > 0)
+        log_own_swaps(writer, &ws->swaps);
     commit_log_runs(writer, PM_ALLOC, &ws->allocs);
 }
 
