@@ -25,14 +25,15 @@ add_unit_test(test_hostile)
 target_compile_definitions(test_hostile PRIVATE MINL2R_TOOL="$<TARGET_FILE:minl2r_tool>")
 add_dependencies(test_hostile minl2r_tool)
 
-add_unit_test(test_no_space SOURCES subject.c)
-add_unit_test(test_no_memory SOURCES subject.c)
+add_test_objects(subject subject.c)
+add_unit_test(test_no_space LIBRARIES subject)
+add_unit_test(test_no_memory LIBRARIES subject)
 target_link_options(test_no_memory PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=strdup)
 
-add_unit_test(test_msync SOURCES subject.c)
+add_unit_test(test_msync LIBRARIES subject)
 target_link_options(test_msync PRIVATE -Wl,--wrap=msync,--wrap=fstatfs)
 
-add_unit_test(test_stack SOURCES subject.c LABELS plain-only)
+add_unit_test(test_stack LIBRARIES subject LABELS plain-only)
 # The dynamic linker, finding a function when it is first called, needs 3 KiB itself.
 target_link_options(test_stack PRIVATE -Wl,-z,now)
