@@ -203,8 +203,8 @@ struct pmfs_repair_summary {
  * sizes and parents of directories, types and tags of entries. Inodes without a name get
  * one in /lost+found; blocks that nothing reaches become the content of a file there,
  * named "#blocks-0x" and the offset of the first, as far as there is room for its map. What
- * hangs on names that cannot be read is left as long as these cannot. `ask` may be NULL:
- * repair all.
+ * hangs on names that cannot be read is left as long as these cannot. What finds no room
+ * changes nothing. `ask` may be NULL: repair all.
  *
  * Cost:    a check of everything, and another for each round of repairs: one to three.
  *          What is consistent is not written to.

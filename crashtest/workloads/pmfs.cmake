@@ -30,5 +30,6 @@ get_target_property(pmfs_core_sources pmfs_core SOURCES)
 list(TRANSFORM pmfs_core_sources PREPEND ${PROJECT_SOURCE_DIR}/pmfs-proto/core/)
 set(pmfs_objects)
 foreach(source ${pmfs_core_sources} pmfs_mutants.c)
-    add_hooked_object(pmfs_objects pmfs ${source})
+    # So that a repair of few blocks takes several transactions.
+    add_hooked_object(pmfs_objects pmfs ${source} -DBLOCKS_PER_TX=32u)
 endforeach()

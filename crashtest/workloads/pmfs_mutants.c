@@ -36,6 +36,7 @@ enum bug {
     ORPHAN_USED,
     ENTRY_REMOVED_ALONE,
     ENTRY_ADDED_ALONE,
+    ENTRY_ADDED_LATE,
     ENTRY_REPLACED_ALONE,
     WHITEOUT_ALONE,
     WHITEOUT_LATE,
@@ -47,6 +48,7 @@ enum bug {
     SIZE_ALONE,
     BLOCKS_LATE,
     INODE_LATE,
+    CONTENT_LATE, /* of a file that is made with content */
     GAP_LATE,
     TIMES_LATE,
     LINES_LATE, /* of an inode, but the first */
@@ -231,6 +233,20 @@ static const struct pmfs_mutant mutants[] = {
     MUTANT("adopted_not_logged", "L1",
            "a named orphan is used again before its links are counted", "recovery",
            NOT_LOGGED, "repair-named-orphan", sizeof(uint8_t)),
+    MUTANT("kept_name_alone", "A4", "lost blocks have a name before they are in a file",
+           "recovery", ENTRY_ADDED_ALONE, "repair-lost-run", 0),
+    MUTANT("kept_name_late", "A4",
+           "lost blocks are in a file, and then that gets its name", "tree",
+           ENTRY_ADDED_LATE, "repair-lost-run", 0),
+    MUTANT("kept_blocks_late", "A4",
+           "a file for lost blocks is there, and then its first blocks are", "tree",
+           CONTENT_LATE, "repair-lost-run", 0),
+    MUTANT("kept_size_alone", "A4",
+           "a file of lost blocks grows before more of them are in it", "tree",
+           SIZE_ALONE, "repair-lost-run", 0),
+    MUTANT("kept_slots_not_logged", "L1",
+           "the slots of more lost blocks in a node are not logged", "recovery",
+           NOT_LOGGED, "repair-lost-run", sizeof(uint64_t)),
     MUTANT("lock_on_media", "V1", "an inode's lock is on media", "fsck", LOCK_ON_MEDIA,
            "link-foo-bar", 0),
     MUTANT("dram_pointer", "V2", "an inode has a pointer to memory of the process",
@@ -261,6 +277,16 @@ static struct {
         uint8_t bytes[LATE_SIZE_MAX];
     } late[LATE_MAX];
     size_t late_count;
+
+    /* An entry that does. */
+    struct late_entry {
+        struct pmfs *fs; /* NULL: there is none */
+        const struct inode *dir;
+        const struct name *name;
+        const struct dir_entry *place;
+        uint64_t ino;
+        uint32_t type;
+    } late_entry;
 } state;
 
 static enum pmfs_phase phase_of(enum bug bug)
@@ -462,6 +488,10 @@ int __wrap_dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *in
 {
     struct minl2r_tx *alone = begin_alone(ENTRY_ADDED_ALONE, tx);
 
+    if (state.bug == ENTRY_ADDED_LATE) {
+        state.late_entry = (struct late_entry){fs, inode, name, place, ino, type};
+        return 0;
+    }
     return end_alone(alone, tx,
                      __real_dir_add(fs, alone, inode, name, place, ino, type, change));
 }
@@ -557,9 +587,22 @@ int __real_minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const vo
 int __wrap_fs_end(struct minl2r_tx *tx, int rc);
 int __real_fs_end(struct minl2r_tx *tx, int rc);
 
+static int write_without_content(struct minl2r_tx *tx, const void *dst, const void *src)
+{
+    struct pm_inode pm;
+
+    put_off(dst, src, offsetof(struct pm_inode, map) + sizeof(pm.map));
+    memcpy(&pm, src, PM_INODE_USED_SIZE);
+    pm.size = pm.blocks = 0;
+    pm.map = (struct pm_map){0};
+    return __real_minl2r_tx_write(tx, dst, &pm, PM_INODE_USED_SIZE);
+}
+
 int __wrap_minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src,
                            size_t size)
 {
+    if (state.bug == CONTENT_LATE && size == PM_INODE_USED_SIZE)
+        return write_without_content(tx, dst, src);
     if (state.bug == NOT_LOGGED && size == state.chosen->size)
         return __real_minl2r_tx_write_fresh(tx, dst, src, size);
     return __real_minl2r_tx_write(tx, dst, src, size);
@@ -592,6 +635,26 @@ int __wrap_minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const vo
     return __real_minl2r_tx_write_fresh(tx, dst, src, size);
 }
 
+int __wrap_inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
+                          const struct inode_head *head);
+int __real_inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
+                          const struct inode_head *head);
+
+static int add_late_entry(struct minl2r_tx *tx)
+{
+    const struct late_entry late = state.late_entry;
+    struct dir_change change;
+
+    if (!late.fs)
+        return 0;
+    state.late_entry.fs = NULL;
+    change = (struct dir_change){.head = inode_head(late.dir)};
+    int rc = __real_dir_add(late.fs, tx, late.dir, late.name, late.place, late.ino,
+                            late.type, &change);
+
+    return rc < 0 ? rc : __real_inode_set_head(tx, late.dir, &change.head);
+}
+
 static int do_late(void)
 {
     struct minl2r_tx *tx;
@@ -601,6 +664,8 @@ static int do_late(void)
         rc = __real_minl2r_tx_write(tx, state.late[i].dst, state.late[i].bytes,
                                     state.late[i].size);
     state.late_count = 0;
+    if (rc == 0)
+        rc = add_late_entry(tx);
     return rc < 0 ? rc : minl2r_tx_commit(tx);
 }
 
@@ -611,15 +676,10 @@ int __wrap_fs_end(struct minl2r_tx *tx, int rc)
     rc = __real_fs_end(tx, rc);
     if (state.bug == TIMES_AFTER_SIZE)
         door_break((struct door_fault){0});
-    return rc == 0 && state.late_count > 0 ? do_late() : rc;
+    return rc == 0 && (state.late_count > 0 || state.late_entry.fs) ? do_late() : rc;
 }
 
 /* ---- Heads of inodes ------------------------------------------------------------- */
-
-int __wrap_inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
-                          const struct inode_head *head);
-int __real_inode_set_head(struct minl2r_tx *tx, const struct inode *inode,
-                          const struct inode_head *head);
 
 static int set_size_alone(const struct inode *inode, uint64_t size)
 {

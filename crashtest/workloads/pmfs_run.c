@@ -24,6 +24,7 @@
 #define WHY_MAX 380
 #define EVENTS_MAX ((size_t)1 << 20)
 #define HOOKS_MAX ((uint64_t)20 * 1000 * 1000)
+#define KEPT "/lost+found/#blocks-0x"
 #define MORE_EVERY 32 /* of the states that are many, one is also used */
 
 /* PM is somewhere else after a crash. */
@@ -284,26 +285,96 @@ static bool repairs(void)
     return bench.script.ops[bench.script.op_count - 1]->sets & OP_REPAIR;
 }
 
-/* Who makes it once more does so in a later generation, and a file later, too. */
+/* Who makes it once more does so in a later generation. */
 static void forget_tries(struct tree *tree)
 {
     for (uint32_t i = 0; i < tree->count; i++) {
         struct tree_node *node = &tree->nodes[i];
-        bool is_file = strncmp(node->path, "/lost+found/#blocks", 19) == 0;
 
-        if (is_file || strcmp(node->path, "/lost+found") == 0)
+        if (strncmp(node->path, KEPT, strlen(KEPT)) == 0 ||
+            strcmp(node->path, "/lost+found") == 0)
             node->generation = 0;
-        if (is_file)
-            memset(node->times, 0, sizeof(node->times));
     }
+}
+
+/* Where the first block of such a file lies, as its name says; 0: it is none, or empty. */
+static uint64_t kept_from(const struct tree_node *node)
+{
+    if (node->size == 0 || strncmp(node->path, KEPT, strlen(KEPT)) != 0)
+        return 0;
+    return strtoull(node->path + strlen(KEPT), NULL, 16);
+}
+
+/* Instead of a hash of the content: the sum of those of its blocks, and whose they are. */
+static int sum_blocks(struct pmfs *fs, struct tree_node *node)
+{
+    static uint8_t block[MINL2R_BLOCK_SIZE_MAX];
+    const uint64_t size = bench.script.image->options.block_size;
+    const uint32_t owner[] = {node->mode, node->nlink, node->uid, node->gid};
+    uint64_t seed = XXH3_64bits_withSeed(owner, sizeof(owner), node->attributes);
+    size_t done;
+    int rc = 0;
+
+    seed = XXH3_64bits_withSeed(node->times, sizeof(node->times), seed);
+    node->content = 0;
+    for (uint64_t at = 0; rc == 0 && at < node->size; at += size) {
+        rc = pmfs_read(fs, node->ino, at, block, size, &done);
+        node->content += XXH3_64bits_withSeed(block, size, seed);
+    }
+    return rc;
+}
+
+/* Into the first of them, by name. */
+static void join(struct tree_node *all, const struct tree_node *node)
+{
+    const uint64_t size = all->size + node->size,
+                   content = all->content + node->content;
+
+    if (kept_from(node) < kept_from(all))
+        *all = *node;
+    all->size = size;
+    all->content = content;
+}
+
+/*
+ * What a repair that was cut off has not kept any more is in a file of the next one. They
+ * are taken for one file, which has the blocks of all; in which order does not count, nor
+ * how many nodes lead to them.
+ */
+static int join_kept(struct pmfs *fs, struct tree *tree)
+{
+    struct tree_node *all = NULL;
+    uint32_t count = 0;
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < tree->count; i++) {
+        struct tree_node node = tree->nodes[i];
+        bool is_kept = kept_from(&node) > 0;
+
+        if (is_kept) {
+            rc = sum_blocks(fs, &node);
+            node.blocks = 0;
+        }
+        if (is_kept && all) {
+            join(all, &node);
+            continue;
+        }
+        tree->nodes[count++] = node;
+        if (is_kept)
+            all = &tree->nodes[count - 1];
+    }
+    tree->count = count;
+    return rc;
 }
 
 static int read_tree(struct pmfs *fs, struct tree *tree)
 {
     int rc = tree_read(fs, tree);
 
-    if (rc == 0 && repairs())
+    if (rc == 0 && repairs()) {
         forget_tries(tree);
+        rc = join_kept(fs, tree);
+    }
     return rc;
 }
 

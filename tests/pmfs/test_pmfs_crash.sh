@@ -42,8 +42,11 @@ explore --setting lanes --no-kill --nested 0 --operation creat-foo \
     --operation creat-A/bar --operation unlink-foo --operation rename-foo-A/foo --operation extend-foo \
     --operation overwrite-block-A/bar --operation chmod-foo --operation clear-A/bar
 # Repairs that are cut off, and begin once more; and of a killed one the bits that it has set.
-explore --setting repair --no-kill --nested 0
+explore_exactly --setting repair --no-kill --nested 0
 explore_exactly --setting repair --operation repair-free-blocks --nested 1
+# Lost blocks that are kept by several transactions: killed, and cut off again in the next repair.
+explore_exactly --setting repair --operation repair-lost-run --nested 0
+explore --setting repair --operation repair-lost-run --no-kill --nested 1
 # What an operation finds that comes first after mounting.
 explore_exactly --setting remount --length 2 --no-kill --nested 0 --operation creat-foo \
     --operation creat-A/bar --operation append-foo --operation unlink-foo \
