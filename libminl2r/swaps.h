@@ -24,7 +24,7 @@
 /* As a slot commit logs it, a PM_SLOT: what is done for each block of a large write costs
  * nothing before commit, while blocks are on their way. */
 struct swap {
-    uint32_t type;   /* PM_ALLOC: the slot lies in a block that this transaction allocated */
+    uint32_t type;   /* PM_ALLOC: the slot lies in a block that is new, too */
     uint32_t length; /* of the slot */
     uint64_t slot;   /* offset of the slot that names it */
     uint64_t block;  /* 0: the slot is a hole */
@@ -32,7 +32,8 @@ struct swap {
 };
 _Static_assert(offsetof(struct swap, slot) == offsetof(struct pm_record, target) &&
                    offsetof(struct swap, block) == sizeof(struct pm_record) &&
-                   sizeof(struct swap) == sizeof(struct pm_record) + sizeof(struct pm_swap),
+                   sizeof(struct swap) ==
+                       sizeof(struct pm_record) + sizeof(struct pm_swap),
                "a swap is its record");
 
 static inline bool slot_is_own(const struct swap *swap)
