@@ -285,14 +285,19 @@ static bool repairs(void)
     return bench.script.ops[bench.script.op_count - 1]->sets & OP_REPAIR;
 }
 
+/* A file of blocks that nothing reached. */
+static bool is_kept(const struct tree_node *node)
+{
+    return strncmp(node->path, KEPT, strlen(KEPT)) == 0;
+}
+
 /* Who makes it once more does so in a later generation. */
 static void forget_tries(struct tree *tree)
 {
     for (uint32_t i = 0; i < tree->count; i++) {
         struct tree_node *node = &tree->nodes[i];
 
-        if (strncmp(node->path, KEPT, strlen(KEPT)) == 0 ||
-            strcmp(node->path, "/lost+found") == 0)
+        if (is_kept(node) || strcmp(node->path, "/lost+found") == 0)
             node->generation = 0;
     }
 }
@@ -300,9 +305,13 @@ static void forget_tries(struct tree *tree)
 /* Where the first block of such a file lies, as its name says; 0: it is none, or empty. */
 static uint64_t kept_from(const struct tree_node *node)
 {
-    if (node->size == 0 || strncmp(node->path, KEPT, strlen(KEPT)) != 0)
+    uint64_t from;
+
+    if (node->size == 0 || !is_kept(node))
         return 0;
-    return strtoull(node->path + strlen(KEPT), NULL, 16);
+    const char *text = node->path + strlen(KEPT);
+
+    return number_take(&text, 16, UINT64_MAX, &from) ? from : 0;
 }
 
 /* Instead of a hash of the content: the sum of those of its blocks, and whose they are. */
@@ -349,18 +358,18 @@ static int join_kept(struct pmfs *fs, struct tree *tree)
 
     for (uint32_t i = 0; rc == 0 && i < tree->count; i++) {
         struct tree_node node = tree->nodes[i];
-        bool is_kept = kept_from(&node) > 0;
+        bool has_blocks = kept_from(&node) > 0;
 
-        if (is_kept) {
+        if (has_blocks) {
             rc = sum_blocks(fs, &node);
             node.blocks = 0;
         }
-        if (is_kept && all) {
+        if (has_blocks && all) {
             join(all, &node);
             continue;
         }
         tree->nodes[count++] = node;
-        if (is_kept)
+        if (has_blocks)
             all = &tree->nodes[count - 1];
     }
     tree->count = count;

@@ -170,9 +170,15 @@ static void swaps_of_many_blocks_cost_two_fences(void **state)
     assert_int_equal(commit_cost(bed).fences, 2);
 }
 
-/* Old blocks take turns between two lines of the bitmaps, and their slots follow each other
- * but for one amid them, if there is a gap. */
+/* Slots that follow each other but for one amid them, if there is a gap; their old blocks
+ * take turns between two lines of the bitmaps. */
 enum { SWAPS = 16, SWAPS_BEFORE_GAP = SWAPS / 2 };
+
+static size_t swap_slot(size_t i, size_t gap)
+{
+    return i < SWAPS_BEFORE_GAP ? i : i + gap;
+}
+
 static struct minl2r_stats cost_of_swaps(struct bed *bed, size_t gap)
 {
     enum { BLOCKS_OF_A_LINE = 512 };
@@ -180,17 +186,16 @@ static struct minl2r_stats cost_of_swaps(struct bed *bed, size_t gap)
     uint64_t blocks[SWAPS + 1] = {0};
 
     for (size_t i = 0; i < SWAPS; i += 2)
-        blocks[i + (i >= SWAPS_BEFORE_GAP) * gap] = make_blocks(bed->pool, 1, i);
+        blocks[swap_slot(i, gap)] = make_blocks(bed->pool, 1, i);
     make_blocks(bed->pool, BLOCKS_OF_A_LINE, 1);
     for (size_t i = 1; i < SWAPS; i += 2)
-        blocks[i + (i >= SWAPS_BEFORE_GAP) * gap] = make_blocks(bed->pool, 1, i);
+        blocks[swap_slot(i, gap)] = make_blocks(bed->pool, 1, i);
     assert_ok(minl2r_tx_write(bed->tx, slots, blocks, sizeof(blocks)));
     assert_ok(minl2r_tx_commit(bed->tx));
     begin_tx(bed);
     for (size_t i = 0; i < SWAPS; i++)
-        assert_ok(
-            minl2r_tx_write_block(bed->tx, &slots[i + (i >= SWAPS_BEFORE_GAP) * gap], 0,
-                                  bed->bytes, BLOCK));
+        assert_ok(minl2r_tx_write_block(bed->tx, &slots[swap_slot(i, gap)], 0, bed->bytes,
+                                        BLOCK));
     return commit_cost(bed);
 }
 
