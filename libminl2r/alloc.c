@@ -12,14 +12,12 @@
  * be swapped out of others than the rest, whose bits are read each time that something
  * in them changes. Others rob a stash only where nothing else is free.
  */
-#include "libminl2r/alloc.h"
+#include "libminl2r/alloc_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libminl2r/copy.h"
-#include "libminl2r/spin.h"
 #include "libminl2r/thread.h"
 
 #define STASHES_MAX 64u /* a power of two */
@@ -29,7 +27,6 @@
 #define REFILL_SHARE 128u        /* between them: one of so many that are free */
 #define PLENTY_SHARE 8u          /* are free: one of so many blocks, or more */
 #define SHARED_LINE (1ull << 63) /* with the index of a stashed block */
-#define LINE_WORDS (PM_LINE / 8)
 #define NONE UINT64_MAX
 
 enum purpose { FOR_ALLOC, FOR_SWAP, PURPOSES };
@@ -49,73 +46,6 @@ struct stash {
      * With the lock of struct alloc. */
     _Alignas(PM_LINE) uint64_t hints[PURPOSES];
 } __attribute__((aligned(128)));
-
-/* Of a line of a bitmap on media. */
-struct bit_lock {
-    struct spin spin;
-    uint32_t user;      /* the thread that had it last; 0: none */
-    bool changed_hands; /* then; read without the lock */
-} __attribute__((aligned(PM_LINE)));
-
-/* What changes is apart. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
-struct alloc {
-    uint64_t word_count; /* of busy and leaving */
-    uint64_t *busy;
-    uint64_t *leaving;
-    uint64_t *full; /* bit set: that word of busy has no 0 */
-    struct stash *stashes;
-    uint32_t stash_count;       /* a power of two */
-    uint64_t *rings;            /* of all stashes */
-    struct bit_lock *bit_locks; /* [word_count / LINE_WORDS] */
-
-    _Alignas(128) struct spin lock; /* of bitmaps and hints, and of what follows */
-    uint64_t free_blocks;           /* zeros in busy; read without the lock */
-};
-
-/* ---- Bits of a run, word by word ------------------------------------------------- */
-
-struct run_piece {
-    uint64_t word; /* index into busy and leaving; 64 times it: a block index */
-    uint64_t mask;
-};
-
-struct run_cursor {
-    uint64_t index; /* of the next block */
-    uint64_t end;
-};
-
-static struct run_cursor run_begin(const struct minl2r_pool *pool, struct block_run run)
-{
-    uint64_t index = block_index(&pool->geo, run.offset);
-
-    return (struct run_cursor){index, index + run.count};
-}
-
-static uint64_t mask_of(uint64_t first, uint64_t count)
-{
-    return (count == 64 ? UINT64_MAX : ((uint64_t)1 << count) - 1) << first;
-}
-
-static bool run_next(struct run_cursor *cursor, struct run_piece *piece)
-{
-    if (cursor->index == cursor->end)
-        return false;
-    uint64_t first = cursor->index % 64;
-    uint64_t count = 64 - first;
-
-    if (count > cursor->end - cursor->index)
-        count = cursor->end - cursor->index;
-    piece->word = cursor->index / 64;
-    piece->mask = mask_of(first, count);
-    cursor->index += count;
-    return true;
-}
-
-static const uint64_t *media_word(const struct minl2r_pool *pool,
-                                  struct run_piece piece)
-{
-    return pool_bitmap_word(pool, piece.word * 64);
-}
 
 /* ---- Attach ---------------------------------------------------------------------- */
 
@@ -680,18 +610,7 @@ bool alloc_is_reserved(const struct minl2r_pool *pool, uint64_t offset)
     return (busy & ~pm_load64(pool_bitmap_word(pool, index))) >> index % 64 & 1;
 }
 
-/* ---- Media ----------------------------------------------------------------------- */
-
-bool alloc_is_allocated(const struct minl2r_pool *pool, struct block_run run)
-{
-    struct run_cursor cursor = run_begin(pool, run);
-    struct run_piece piece;
-
-    while (run_next(&cursor, &piece))
-        if ((pm_load64(media_word(pool, piece)) & piece.mask) != piece.mask)
-            return false;
-    return true;
-}
+/* ---- Freed, but not yet ---------------------------------------------------------- */
 
 static bool any_leaving(const struct alloc *alloc, struct run_cursor cursor)
 {
@@ -731,181 +650,6 @@ void alloc_unmark_leaving(struct minl2r_pool *pool, struct block_run run)
     spin_lock(&pool->alloc->lock);
     clear_leaving(pool->alloc, run_begin(pool, run));
     spin_unlock(&pool->alloc->lock);
-}
-
-static struct bit_lock *bit_lock(const struct alloc *alloc, uint64_t word)
-{
-    return &alloc->bit_locks[word / LINE_WORDS];
-}
-
-static void lock_bits(const struct minl2r_pool *pool, uint64_t word)
-{
-    struct bit_lock *lock = bit_lock(pool->alloc, word);
-    uint32_t self = thread_number();
-
-    spin_lock(&lock->spin);
-    bool changes_hands = lock->user != self && lock->user != 0;
-
-    if (lock->user != self)
-        lock->user = self;
-    if (lock->changed_hands != changes_hands)
-        __atomic_store_n(&lock->changed_hands, changes_hands, __ATOMIC_RELAXED);
-}
-
-static void unlock_bits(const struct minl2r_pool *pool, uint64_t word)
-{
-    spin_unlock(&bit_lock(pool->alloc, word)->spin);
-}
-
-/* Where `word` is or belongs. */
-static struct bit_word *find_bit_word(struct bit_changes *bits, uint64_t word)
-{
-    uint32_t i = bits->count;
-
-    while (i > 0 && bits->words[i - 1].index >= word)
-        i--;
-    return &bits->words[i];
-}
-
-static bool add_bits(struct bit_changes *bits, struct run_piece piece, bool allocated)
-{
-    struct bit_word *at = find_bit_word(bits, piece.word);
-    struct bit_word *end = &bits->words[bits->count];
-
-    if (at == end || at->index != piece.word) {
-        if (bits->count == BIT_WORDS_MAX)
-            return false;
-        for (struct bit_word *moved = end; moved > at; moved--)
-            copy_words(moved, moved - 1, sizeof(*moved));
-        *at = (struct bit_word){.index = piece.word};
-        bits->count++;
-    }
-    *(allocated ? &at->set : &at->clear) |= piece.mask;
-    return true;
-}
-
-bool alloc_add_bits(const struct minl2r_pool *pool, struct bit_changes *bits,
-                    struct block_run run, bool allocated)
-{
-    struct run_cursor cursor = run_begin(pool, run);
-    struct run_piece piece;
-
-    while (run_next(&cursor, &piece))
-        if (!add_bits(bits, piece, allocated))
-            return false;
-    return true;
-}
-
-static bool begins_line(const struct bit_changes *bits, uint32_t i)
-{
-    return i == 0 ||
-           bits->words[i].index / LINE_WORDS != bits->words[i - 1].index / LINE_WORDS;
-}
-
-/* In ascending order: no two threads wait for each other. */
-void alloc_stream_bits(struct minl2r_pool *pool, struct pm_phase *phase,
-                       struct bit_changes *bits)
-{
-    for (uint32_t i = 0; i < bits->count; i++)
-        if (begins_line(bits, i))
-            lock_bits(pool, bits->words[i].index);
-    for (uint32_t i = 0; i < bits->count; i++) {
-        const struct bit_word *change = &bits->words[i];
-        const uint64_t *word = pool_bitmap_word(pool, change->index * 64);
-        uint64_t value = (pm_load64(word) | change->set) & ~change->clear;
-
-        pm_store_nt(phase, word, &value, sizeof(value));
-    }
-}
-
-void alloc_unlock_bits(struct minl2r_pool *pool, struct bit_changes *bits)
-{
-    for (uint32_t i = 0; i < bits->count; i++)
-        if (begins_line(bits, i))
-            unlock_bits(pool, bits->words[i].index);
-    bits->count = 0;
-}
-
-/* Who holds the lock is the only one who stores to the word: no locked instruction. */
-static void store_bits(struct minl2r_pool *pool, struct pm_phase *phase,
-                       const struct bit_word *change)
-{
-    const uint64_t *word = pool_bitmap_word(pool, change->index * 64);
-
-    lock_bits(pool, change->index);
-    uint64_t value = (pm_load64(word) | change->set) & ~change->clear;
-
-    pm_store_piece(phase, word, &value, sizeof(value));
-    unlock_bits(pool, change->index);
-}
-
-void alloc_gather_bits(struct minl2r_pool *pool, struct pm_phase *phase,
-                       struct bit_changes *bits, struct block_run run, bool allocated)
-{
-    struct run_cursor cursor = run_begin(pool, run);
-    struct run_piece piece;
-
-    while (run_next(&cursor, &piece)) {
-        struct bit_word *at = &bits->words[piece.word % BIT_WORDS_MAX];
-
-        if (at->index != piece.word) {
-            if (at->set | at->clear)
-                store_bits(pool, phase, at);
-            *at = (struct bit_word){.index = piece.word};
-        }
-        *(allocated ? &at->set : &at->clear) |= piece.mask;
-    }
-}
-
-void alloc_store_bits(struct minl2r_pool *pool, struct pm_phase *phase,
-                      const struct bit_changes *bits)
-{
-    for (uint32_t i = 0; i < BIT_WORDS_MAX; i++)
-        if (bits->words[i].set | bits->words[i].clear)
-            store_bits(pool, phase, &bits->words[i]);
-}
-
-typedef void change_word_fn(struct pm_phase *phase, const uint64_t *word,
-                            uint64_t bits);
-
-static void clear_bits(struct pm_phase *phase, const uint64_t *word, uint64_t bits)
-{
-    pm_and64(phase, word, ~bits);
-}
-
-static void change_media(struct minl2r_pool *pool, struct pm_phase *phase,
-                         struct block_run run, change_word_fn *change)
-{
-    struct run_cursor cursor = run_begin(pool, run);
-    struct run_piece piece;
-
-    while (run_next(&cursor, &piece)) {
-        lock_bits(pool, piece.word);
-        change(phase, media_word(pool, piece), piece.mask);
-        unlock_bits(pool, piece.word);
-    }
-}
-
-void alloc_publish(struct minl2r_pool *pool, struct pm_phase *phase,
-                   struct block_run run)
-{
-    change_media(pool, phase, run, pm_or64);
-}
-
-void alloc_unpublish(struct minl2r_pool *pool, struct pm_phase *phase,
-                     struct block_run run)
-{
-    change_media(pool, phase, run, clear_bits);
-}
-
-void alloc_flush(struct minl2r_pool *pool, struct pm_phase *phase, struct block_run run)
-{
-    uint64_t first = block_index(&pool->geo, run.offset);
-    const uint64_t *from = pool_bitmap_word(pool, first);
-    const uint64_t *last =
-        run.count == 1 ? from : pool_bitmap_word(pool, first + run.count - 1);
-
-    pm_flush(phase, from, (size_t)(last - from + 1) * sizeof(*from));
 }
 
 void alloc_release_freed(struct minl2r_pool *pool, struct block_run run)

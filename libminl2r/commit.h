@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* commit.h - a transaction, and the protocol that makes it durable at once. */
+/* commit.h - the protocol that makes a transaction durable at once. */
 #ifndef MINL2R_COMMIT_H
 #define MINL2R_COMMIT_H
 
@@ -7,41 +7,15 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "libminl2r/lane.h"
-#include "libminl2r/log.h"
-#include "libminl2r/pool.h"
-#include "libminl2r/writeset.h"
+#include "libminl2r/tx.h"
 
-struct minl2r_tx {
-    struct minl2r_pool *pool;
-    struct writeset writes;
-    struct lane *lane;         /* NULL until one is needed */
-    struct log_cursor cursor;  /* index > 0: a snapshot was logged */
-    struct pm_phase phase;     /* counts into `stats` */
-    struct minl2r_stats stats; /* of all transactions that had this object */
-    uint8_t *batch;   /* PM_BATCH_SIZE_MAX bytes: the log batch being gathered */
-    uint8_t *scratch; /* PM_BATCH_SIZE_MAX bytes: one that is undone */
-    uint32_t owner;   /* thread_number() of who began it */
-    bool running;     /* atomic */
-    bool freed_in_quarantine;      /* the old blocks of its swaps are */
-    struct minl2r_tx *next;        /* in pool->tx_all */
-    struct minl2r_tx *next_shared; /* in pool->tx_shared */
-    struct bit_changes bits;       /* in flight */
-} __attribute__((aligned(128)));   /* other threads' are in other lines */
+/* Logs what changes in place, by any means: three fences. */
+int commit_logged(struct minl2r_tx *tx);
 
-/* Takes a transaction from the pool's cache, or makes one. -ENOMEM. */
-int tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
+/* ---- Its phases, for the other ways to commit ---- */
 
-/* End the transaction and put it back into the cache, whatever they return. */
-int tx_commit(struct minl2r_tx *tx);
-int tx_abort(struct minl2r_tx *tx);
-
-int tx_snapshot(struct minl2r_tx *tx, const struct minl2r_range *ranges, size_t count);
-
-/* One word: note, store, flush, fence. */
-int tx_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value);
-
-/* ---- Phases, for slot_commit.c ---- */
+/* Settles what slot commits left live, for a log that may change any of it. */
+void commit_settle_others(struct minl2r_tx *tx);
 
 /* To the cache what changes in place, which the log is made of. */
 void commit_prefetch_in_place(const struct minl2r_tx *tx);
@@ -85,11 +59,13 @@ static inline bool commit_streams_slots(const struct minl2r_tx *tx)
 }
 
 void commit_store_fresh(struct minl2r_tx *tx);
+void commit_store_fresh_bytes(struct minl2r_tx *tx, const struct fresh_write *fresh);
 void commit_store_in_place(struct minl2r_tx *tx);
-int commit_order(struct minl2r_tx *tx);        /* waits for all that */
-int commit_order_stored(struct minl2r_tx *tx); /* the same of what is in place */
 
-/* Frees the cached transactions. -EBUSY, freeing none, if one is running. */
-int tx_free_all(struct minl2r_pool *pool);
+/* Wait for all that was stored so far, and poison the pool if they cannot. */
+int commit_order(struct minl2r_tx *tx);
+int commit_order_log(struct minl2r_tx *tx);    /* F1, which also settles */
+int commit_order_stored(struct minl2r_tx *tx); /* F2 */
+int commit_settle(struct minl2r_tx *tx);       /* F3 */
 
 #endif

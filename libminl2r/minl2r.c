@@ -10,12 +10,13 @@
 #include "libminl2r/alloc.h"
 #include "libminl2r/calibrate.h"
 #include "libminl2r/check.h"
-#include "libminl2r/commit.h"
 #include "libminl2r/error.h"
 #include "libminl2r/live.h"
 #include "libminl2r/recovery.h"
 #include "libminl2r/thread.h"
+#include "libminl2r/tx.h"
 #include "libminl2r/watch.h"
+#include "libminl2r/word_commit.h"
 
 const char *minl2r_check_version(unsigned major, unsigned minor)
 {
@@ -617,7 +618,7 @@ int minl2r_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
                             (struct block_run){block_start(&pool->geo, offset), 1}))
         return error_set(EINVAL, "the word at offset %llu is in no allocated block",
                          (unsigned long long)offset);
-    return tx_store64(pool, pool_at(pool, offset), value);
+    return word_store64(pool, pool_at(pool, offset), value);
 }
 
 /* ---- Statistics ------------------------------------------------------------------ */

@@ -17,9 +17,9 @@
 #include <errno.h>
 
 #include "include/minl2r.h"
-#include "libminl2r/commit.h"
 #include "libminl2r/error.h"
 #include "libminl2r/pool.h"
+#include "libminl2r/tx.h"
 
 #define CHANGES_MAX 5
 #define USED_WORDS_MAX (MINL2R_BLOCK_SIZE_MAX / 16 / 64)

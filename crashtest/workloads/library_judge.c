@@ -11,9 +11,9 @@
 #include "crashtest/workloads/library_run.h"
 #include "libminl2r/alloc.h"
 #include "libminl2r/check.h"
-#include "libminl2r/commit.h"
 #include "libminl2r/lane.h"
 #include "libminl2r/recovery.h"
+#include "libminl2r/tx.h"
 
 #define HOOKS_MAX ((uint64_t)1 << 20)
 #define EVENTS_MAX ((size_t)1 << 18)

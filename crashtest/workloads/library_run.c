@@ -10,10 +10,10 @@
 #include "crashtest/runtime/record.h"
 #include "crashtest/workloads/library_mutants.h"
 #include "libminl2r/alloc.h"
-#include "libminl2r/commit.h"
 #include "libminl2r/live.h"
 #include "libminl2r/recovery.h"
 #include "libminl2r/thread.h"
+#include "libminl2r/tx.h"
 
 /* Threads that the steps of a nested script are taken for. */
 #define FIRST_THREAD 10

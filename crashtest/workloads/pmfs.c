@@ -276,7 +276,7 @@ static enum suite_result kill_calls(char *error)
 {
     static const struct sites_needless needless[] = {
         /* Only another thread that uses the block could meet what was streamed there. */
-        {"commit_order", "minl2r_tx_abort"},
+        {"commit_order", "tx_abort"},
         /* Recovery's, before a repair that settles the same, and no new pool. */
         {"flush_magic", NULL},
         {"settle_lanes", NULL},

@@ -9,8 +9,8 @@
 
 #include "crashtest/workloads/door.h"
 #include "libminl2r/check.h"
-#include "libminl2r/commit.h"
 #include "libminl2r/recovery.h"
+#include "libminl2r/tx.h"
 #include "pmfs-proto/core/fs.h"
 #include "pmfs-proto/core/fsck.h"
 #include "pmfs-proto/core/linear.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "libminl2r/commit.h"
 #include "libminl2r/recovery.h"
+#include "libminl2r/tx.h"
 
 #define EDIT_SIZE 14u
 #define EDITS_MAX 40u

@@ -12,9 +12,9 @@
 
 #include "libminl2r/alloc.h"
 #include "libminl2r/check.h"
-#include "libminl2r/commit.h"
 #include "libminl2r/pool.h"
 #include "libminl2r/recovery.h"
+#include "libminl2r/tx.h"
 
 struct memory_pool {
     uint8_t *memory; /* what is on media */

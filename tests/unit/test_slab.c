@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "libminl2r/commit.h"
 #include "libminl2r/layout.h"
 #include "libminl2r/pool.h"
+#include "libminl2r/tx.h"
 
 #define POOL_SIZE ((uint64_t)4 << 20)
 #define OBJECTS_MAX 4096
