@@ -8,7 +8,7 @@
 
 static struct arena_chunk *chunk_create(size_t size, struct arena_chunk *next)
 {
-    struct arena_chunk *chunk = malloc(sizeof(*chunk) + size);
+    struct arena_chunk *chunk = aligned_alloc(ARENA_LINE, sizeof(*chunk) + size);
 
     if (chunk) {
         chunk->next = next;
@@ -33,13 +33,13 @@ void arena_finish(struct arena *arena)
     arena->chunks = NULL;
 }
 
-void *arena_alloc_slow(struct arena *arena, size_t size)
+void *arena_alloc_slow(struct arena *arena, size_t skip, size_t size)
 {
     size_t chunk_size = arena->chunks->size * 2;
 
     if (size > SIZE_MAX / 2)
         return NULL;
-    size = (size + 15) & ~(size_t)15;
+    size = (skip + size + ARENA_LINE - 1) & ~(ARENA_LINE - 1);
     struct arena_chunk *chunk =
         chunk_create(chunk_size < size ? size : chunk_size, arena->chunks);
 
@@ -47,7 +47,7 @@ void *arena_alloc_slow(struct arena *arena, size_t size)
         return NULL;
     arena->chunks = chunk;
     arena->used = size;
-    return chunk->bytes;
+    return chunk->bytes + skip;
 }
 
 void arena_free_chunks(struct arena *arena)

@@ -258,7 +258,7 @@ int writeset_sort_all_plain(struct writeset *ws)
 
 static int queue_copy(struct writeset *ws, uint64_t dst, const void *src, uint64_t size)
 {
-    uint8_t *bytes = arena_alloc(&ws->arena, size);
+    uint8_t *bytes = arena_alloc_like(&ws->arena, dst, size);
 
     if (!bytes)
         return no_memory();
