@@ -17,6 +17,7 @@ struct entry {
 struct overlay {
     struct entry *entries;
     uint32_t entry_shift; /* 64 - log2 of how many */
+    struct entry **taken; /* the `used` ones: few of many, so that nobody scans all */
     uint64_t used;
 
     struct overlay_piece *pieces;
@@ -43,9 +44,10 @@ struct overlay *overlay_create(uint64_t log_size)
     while (entry_count(overlay) < 2 * overlay->record_count)
         overlay->entry_shift--;
     overlay->entries = calloc(entry_count(overlay), sizeof(*overlay->entries));
+    overlay->taken = calloc(entry_count(overlay), sizeof(*overlay->taken));
     overlay->pieces = calloc(overlay->record_count, sizeof(*overlay->pieces));
     overlay->bytes = calloc(log_size, 1);
-    if (overlay->entries && overlay->pieces && overlay->bytes)
+    if (overlay->entries && overlay->taken && overlay->pieces && overlay->bytes)
         return overlay;
     overlay_destroy(overlay);
     return NULL;
@@ -56,6 +58,7 @@ void overlay_destroy(struct overlay *overlay)
     if (!overlay)
         return;
     free(overlay->entries);
+    free(overlay->taken);
     free(overlay->pieces);
     free(overlay->bytes);
     free(overlay);
@@ -63,8 +66,8 @@ void overlay_destroy(struct overlay *overlay)
 
 void overlay_clear(struct overlay *overlay)
 {
-    if (overlay->used > 0)
-        memset(overlay->entries, 0, entry_count(overlay) * sizeof(*overlay->entries));
+    for (uint64_t i = 0; i < overlay->used; i++)
+        *overlay->taken[i] = (struct entry){0};
     overlay->used = overlay->piece_count = overlay->byte_count = 0;
 }
 
@@ -86,7 +89,8 @@ static struct entry *find_or_add(struct overlay *overlay, uint64_t key)
     struct entry *entry = find(overlay, key);
 
     assert(overlay->used < entry_count(overlay) - 1);
-    overlay->used += entry->key == 0;
+    if (entry->key == 0)
+        overlay->taken[overlay->used++] = entry;
     entry->key = key;
     return entry;
 }
@@ -151,18 +155,32 @@ const void *overlay_bytes(const struct overlay *overlay,
     return overlay->bytes + piece->bytes;
 }
 
-void overlay_visit(const struct overlay *overlay, overlay_word_fn *word,
+static int compare(const void *a, const void *b)
+{
+    const struct entry *const *one = a, *const *other = b;
+
+    return ((*one)->key > (*other)->key) - ((*one)->key < (*other)->key);
+}
+
+static void visit_pieces(const struct overlay *overlay, const struct entry *entry,
+                         overlay_piece_fn *piece, void *arg)
+{
+    const struct overlay_piece *one = numbered(overlay, entry->first);
+
+    for (; one; one = overlay_next(overlay, one))
+        piece(arg, one->block + one->at, overlay_bytes(overlay, one), one->size);
+}
+
+void overlay_visit(struct overlay *overlay, overlay_word_fn *word,
                    overlay_piece_fn *piece, void *arg)
 {
-    for (uint64_t i = 0; i < overlay->piece_count; i++) {
-        const struct overlay_piece *one = &overlay->pieces[i];
+    qsort(overlay->taken, overlay->used, sizeof(struct entry *), compare);
+    for (uint64_t i = 0; i < overlay->used; i++) {
+        const struct entry *entry = overlay->taken[i];
 
-        piece(arg, one->block + one->at, overlay_bytes(overlay, one), one->size);
-    }
-    for (uint64_t i = 0; overlay->used > 0 && i < entry_count(overlay); i++) {
-        const struct entry *entry = &overlay->entries[i];
-
-        if (entry->key && entry->key % 2 == 0)
+        if (entry->key % 2 == 0)
             word(arg, entry->key, entry->value);
+        else
+            visit_pieces(overlay, entry, piece, arg);
     }
 }

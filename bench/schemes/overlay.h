@@ -37,11 +37,12 @@ const struct overlay_piece *overlay_next(const struct overlay *overlay,
 const void *overlay_bytes(const struct overlay *overlay,
                           const struct overlay_piece *piece);
 
-/* All that there is. */
+/* All that there is, by home, so that words of one line come in a row; the pieces of a
+ * block in the order in which they were written. */
 typedef void overlay_word_fn(void *arg, uint64_t home, uint64_t value);
 typedef void overlay_piece_fn(void *arg, uint64_t home, const void *bytes,
                               uint32_t size);
-void overlay_visit(const struct overlay *overlay, overlay_word_fn *word,
+void overlay_visit(struct overlay *overlay, overlay_word_fn *word,
                    overlay_piece_fn *piece, void *arg);
 
 #endif
