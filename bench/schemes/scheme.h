@@ -53,6 +53,9 @@ struct scheme {
     /* The file has no bytes any more. Neither atomic nor counted. */
     int (*clear)(struct file *file);
 
+    /* Stores at home what calls have left in a log that grows. NULL: there is none. */
+    int (*checkpoint)(struct file *file);
+
     uint64_t (*size)(const struct file *file);
     /* A sum over all files since the volume was opened. */
     void (*count)(const struct volume *volume, struct scheme_counts *counts);

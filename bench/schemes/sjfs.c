@@ -10,7 +10,8 @@
  * sjfs-eager stores at home what it has committed, within the call, but does not wait
  * for it: the fence of the next transaction does, before that one is committed, and the
  * last committed one is stored again after a crash. So its log has two transactions.
- * sjfs-lazy keeps it in DRAM, where reads look first, until the log is full.
+ * sjfs-lazy keeps it in DRAM, where reads look first, until the log is full: records and
+ * whole blocks together, as those are of the log wherever they lie.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,6 +25,8 @@
 struct sjfs {
     struct redo redo;
     struct overlay *overlay; /* lazy; else NULL */
+    uint64_t block_bytes;    /* whole blocks since the last checkpoint */
+    uint64_t size;           /* of the file, as logged */
 };
 
 static struct sjfs *sjfs_of(const struct file *file)
@@ -66,9 +69,10 @@ static int checkpoint(struct file *file)
     if (sjfs->overlay) {
         overlay_visit(sjfs->overlay, put_home_word, put_home_piece, file);
         overlay_clear(sjfs->overlay);
-        if (file->size != file->inode->size)
-            tree_put_word(file, &file->inode->size, file->size);
+        if (sjfs->size != file->inode->size)
+            tree_put_word(file, &file->inode->size, sjfs->size);
     }
+    sjfs->block_bytes = 0;
     file->counts.checkpoints++;
     int rc = redo_reset(&sjfs->redo, file);
 
@@ -182,6 +186,7 @@ static void write_full(struct file *file, const uint64_t *slot, uint64_t old,
     uint64_t block = tree_alloc(file);
 
     put_full(file, block, old, piece);
+    sjfs->block_bytes += tree_of(file)->block_size;
     redo_word(&sjfs->redo, file, slot, block);
     if (old)
         tree_free(file, old);
@@ -256,7 +261,7 @@ static int write_range(struct file *file, struct piece piece, uint64_t end)
         redo_word(&sjfs_of(file)->redo, file, &file->inode->size, end);
     rc = commit(file);
     if (end > file->size)
-        file->size = end;
+        file->size = sjfs_of(file)->size = end;
     return rc;
 }
 
@@ -275,6 +280,16 @@ static int write_gap(struct file *file, uint64_t offset)
     return rc;
 }
 
+/* Before a write of `size` bytes. */
+static bool is_full(const struct file *file, uint64_t size)
+{
+    const struct sjfs *sjfs = sjfs_of(file);
+    uint64_t used = sjfs->redo.to * PM_LINE + sjfs->block_bytes;
+
+    return sjfs->overlay && sjfs->block_bytes > 0 &&
+           used + size > file->volume->options.log_size;
+}
+
 static int write_logged(struct file *file, uint64_t offset, const void *src,
                         uint64_t size)
 {
@@ -282,7 +297,8 @@ static int write_logged(struct file *file, uint64_t offset, const void *src,
 
     if (size == 0)
         return 0;
-    if (!tree_has_blocks(file, tree_blocks_needed(file, offset, size)))
+    if (is_full(file, size) ||
+        !tree_has_blocks(file, tree_blocks_needed(file, offset, size)))
         rc = checkpoint(file);
     if (rc == 0)
         rc = grow_nodes(file, offset, size, add_node);
@@ -370,7 +386,10 @@ static int start(struct file *file)
         return -ENOMEM;
     int rc = redo_init(&sjfs->redo, file, is_lazy);
 
-    return rc < 0 ? rc : tree_load(file);
+    if (rc == 0)
+        rc = tree_load(file);
+    sjfs->size = file->size;
+    return rc;
 }
 
 static void close_logged(struct volume *volume)
@@ -397,7 +416,10 @@ static int clear_logged(struct file *file)
 {
     int rc = checkpoint(file);
 
-    return rc < 0 ? rc : tree_clear(file);
+    if (rc == 0)
+        rc = tree_clear(file);
+    sjfs_of(file)->size = file->size;
+    return rc;
 }
 
 /* The tree is whole once all is at home. */
@@ -441,6 +463,7 @@ const struct scheme scheme_sjfs_lazy = {
     .write = write_logged,
     .read = read_lazy,
     .clear = clear_logged,
+    .checkpoint = checkpoint,
     .size = tree_size,
     .count = tree_count,
     .check = check_logged,

@@ -38,13 +38,14 @@ static uint64_t log_blocks(const struct volume_options *options)
     return divide_up(options->log_size, options->block_size);
 }
 
-/* Twice what a write replaces: what was replaced may have to wait. */
+/* Twice what a write replaces: what was replaced may have to wait. A log may be of blocks
+ * that lie beside it, so there is room for as many as it could have. */
 static uint64_t part_blocks(const struct volume_options *options)
 {
     uint64_t blocks = divide_up(options->file_size, options->block_size);
     uint64_t written = divide_up(options->write_size, options->block_size) + 1;
 
-    return log_blocks(options) + with_nodes(blocks, options->block_size) +
+    return 2 * log_blocks(options) + with_nodes(blocks, options->block_size) +
            2 * with_nodes(written, options->block_size) + SLACK_BLOCKS;
 }
 
