@@ -264,7 +264,7 @@ static int measure_schemes(const struct options *options, struct table *table)
 {
     struct matrix matrix = {
         .options = options,
-        .subjects = calloc(scheme_count, sizeof(struct subject)),
+        .subjects = memory_apart(scheme_count * sizeof(struct subject)),
         .results = calloc(scheme_count, sizeof(struct result)),
         .table = table,
     };
@@ -547,7 +547,7 @@ static int print_count(struct subject *subject, const struct workload *workload,
 
 static int print_counts(const struct options *options)
 {
-    struct subject *subjects = calloc(scheme_count, sizeof(*subjects));
+    struct subject *subjects = memory_apart(scheme_count * sizeof(*subjects));
     struct sizes sizes = sizes_of(options);
     int rc = subjects ? bench_open(&options->plan, subjects) : -ENOMEM;
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +100,7 @@ void bench_close(struct subject *subjects)
 /* ---- One batch of one thread ----------------------------------------------------- */
 
 struct batch {
-    struct subject *subject;
+    _Alignas(APART) struct subject *subject;
     uint32_t number; /* of the thread and its file */
     uint64_t calls;
     uint32_t *ticks;   /* [calls]; NULL: not timed */
@@ -195,6 +196,7 @@ static struct {
     pthread_barrier_t start, end;
     struct batch *batch;
     bool is_running;
+    atomic_uint running; /* threads that a barrier has let go; it wakes one of them */
 } helper;
 
 static void stay_on(int core)
@@ -206,12 +208,21 @@ static void stay_on(int core)
     sched_setaffinity(0, sizeof(set), &set);
 }
 
+/* Past the barrier, as the other thread is. */
+static void wait_for_both(void)
+{
+    atomic_fetch_add(&helper.running, 1);
+    while (atomic_load(&helper.running) < 2)
+        sched_yield();
+}
+
 static void *help(void *arg)
 {
     (void)arg;
     stay_on(0); /* bench_pin() takes the last one */
     for (;;) {
         pthread_barrier_wait(&helper.start);
+        wait_for_both();
         run_batch(helper.batch);
         pthread_barrier_wait(&helper.end);
     }
@@ -236,7 +247,9 @@ static int run_batches(struct batch *batches, uint32_t threads)
         return rc;
     if (threads > 1) {
         helper.batch = &batches[1];
+        atomic_store(&helper.running, 0);
         pthread_barrier_wait(&helper.start);
+        wait_for_both();
     }
     run_batch(&batches[0]);
     if (threads > 1)
@@ -246,20 +259,23 @@ static int run_batches(struct batch *batches, uint32_t threads)
 
 /* ---- Memory of figures ------------------------------------------------------------ */
 
-/* The times of one scheme's batches: all of them, one thread after another. */
-static uint32_t *all_ticks;
-static uint8_t *all_kinds;
-static uint32_t *chosen_ticks; /* some of one batch's */
+/* The times of one batch of each thread. */
+static uint32_t *batch_ticks[THREADS_MAX];
+static uint8_t *batch_kinds[THREADS_MAX];
+static uint32_t *chosen_ticks; /* some of a batch's, or those of all threads */
 
 static int make_memory(const struct plan *plan)
 {
-    if (!all_ticks)
-        all_ticks = calloc(plan->calls_max * THREADS_MAX, sizeof(*all_ticks));
-    if (!all_kinds)
-        all_kinds = calloc(plan->calls_max * THREADS_MAX, sizeof(*all_kinds));
-    if (!chosen_ticks)
-        chosen_ticks = calloc(plan->calls_max, sizeof(*chosen_ticks));
-    return all_ticks && all_kinds && chosen_ticks ? 0 : -ENOMEM;
+    if (chosen_ticks)
+        return 0;
+    for (uint32_t i = 0; i < THREADS_MAX; i++) {
+        batch_ticks[i] = memory_apart(plan->calls_max * sizeof(**batch_ticks));
+        batch_kinds[i] = memory_apart(plan->calls_max * sizeof(**batch_kinds));
+        if (!batch_ticks[i] || !batch_kinds[i])
+            return -ENOMEM;
+    }
+    chosen_ticks = memory_apart(plan->calls_max * THREADS_MAX * sizeof(*chosen_ticks));
+    return chosen_ticks ? 0 : -ENOMEM;
 }
 
 /* ---- Figures --------------------------------------------------------------------- */
@@ -333,15 +349,19 @@ static double median_of(const struct batch *batch, bool reads)
 
 /* The calls of all threads together; their bytes, while the slowest thread ran. */
 static void find_timing(const struct sequence *sequence, const struct batch *batches,
-                        uint32_t threads, uint32_t *all, struct timing *timing)
+                        uint32_t threads, struct timing *timing)
 {
+    uint32_t *all = chosen_ticks;
     double ns_per_tick = clock_of().ns_per_tick;
     uint64_t count = batches[0].calls * threads;
     uint64_t slowest = 0;
 
-    for (uint32_t i = 0; i < threads; i++)
+    for (uint32_t i = 0; i < threads; i++) {
+        memcpy(all + i * batches[i].calls, batches[i].ticks,
+               batches[i].calls * sizeof(*all));
         if (batches[i].sum > slowest)
             slowest = batches[i].sum;
+    }
     timing->p50 = bench_percentile(all, count, 0.5) * ns_per_tick;
     timing->p99 =
         count >= 100 ? bench_percentile(all, count, 0.99) * ns_per_tick : (double)NAN;
@@ -404,8 +424,8 @@ static int run_subject(struct subject *subject, uint64_t calls, uint32_t threads
         batches[i] = (struct batch){.subject = subject,
                                     .number = i,
                                     .calls = calls,
-                                    .ticks = all_ticks + i * calls,
-                                    .is_read = all_kinds + i * calls,
+                                    .ticks = batch_ticks[i],
+                                    .is_read = batch_kinds[i],
                                     .overhead = clock_of().overhead};
     volume_touch(&subject->volume); /* see warm_memory() */
     subject->volume.scheme->count(&subject->volume, &before);
@@ -415,7 +435,7 @@ static int run_subject(struct subject *subject, uint64_t calls, uint32_t threads
     subject->volume.scheme->count(&subject->volume, &after);
     timing->read_p50 = median_of(&batches[0], true);
     timing->write_p50 = median_of(&batches[0], false);
-    find_timing(&subject->sequences[0], batches, threads, all_ticks, timing);
+    find_timing(&subject->sequences[0], batches, threads, timing);
     subtract(&after, &before);
     add(&result->counts, &after);
     result->calls += calls * threads;

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bench/schemes/scheme.h"
+
 #define RECORD_SIZE_MAX ((uint64_t)1 << 20)
 
 struct workload {
@@ -27,7 +29,7 @@ const struct workload *workload_find(const char *name); /* or NULL */
  * all bytes that a call brings are others than those that are there.
  */
 struct sequence {
-    const struct workload *workload;
+    _Alignas(APART) const struct workload *workload;
     uint64_t record_size;
     uint64_t record_count; /* in the file: a power of two */
     uint64_t file_size;

@@ -396,8 +396,9 @@ def add_threads(document, stored):
         Heading("Two threads"),
         Paragraph("Two threads, each with a core and a file of its own: their throughput "
                   "together, divided by that of one. 2 is all that can be gained; what the memory "
-                  "has to give is shared. The files of minl2r lie in one pool and share its "
-                  "allocator; those of the other schemes share nothing but the machine." +
+                  "has to give is shared, and `none` shows it. The files of minl2r lie in one "
+                  "pool; those of the other schemes share nothing but the machine. What the pool "
+                  "costs was not measured by itself." +
                   pmfs_scaling_text(stored)),
         Figure("threads", "lines", "Throughput of two threads by that of one, by record size, in "
                "aligned overwrites on tmpfs. Higher is better.",

@@ -284,14 +284,14 @@ static void stop(struct file *file)
 
 static int start(struct file *file)
 {
-    struct journal *journal = calloc(1, sizeof(*journal));
+    struct journal *journal = memory_apart(sizeof(*journal));
     uint64_t images = file->volume->options.log_size / tree_of(file)->block_size;
 
     file->scheme = journal;
     if (!journal)
         return -ENOMEM;
-    journal->homes = calloc(images + 1, sizeof(*journal->homes));
-    journal->is_home = calloc(file->blocks.capacity, sizeof(*journal->is_home));
+    journal->homes = memory_apart((images + 1) * sizeof(*journal->homes));
+    journal->is_home = memory_apart(file->blocks.capacity * sizeof(*journal->is_home));
     if (!journal->homes || !journal->is_home)
         return -ENOMEM;
     int rc = redo_init(&journal->redo, file, true);

@@ -472,7 +472,7 @@ static int make_files(struct volume *volume)
     if (!pm)
         return -errno;
     for (uint32_t i = 0; i < volume->options.file_count; i++) {
-        struct file *file = aligned_alloc(PM_LINE, sizeof(*file));
+        struct file *file = memory_apart(sizeof(*file));
 
         if (!file)
             return -ENOMEM;

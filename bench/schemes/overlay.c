@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/schemes/scheme.h"
+
 #define RECORD_SIZE_MIN 24 /* of the log: so many there are at most */
 
 /* By offset in PM: of a word, or of a block, which is an even or odd key. */
@@ -34,7 +36,7 @@ static uint64_t entry_count(const struct overlay *overlay)
 
 struct overlay *overlay_create(uint64_t log_size)
 {
-    struct overlay *overlay = calloc(1, sizeof(*overlay));
+    struct overlay *overlay = memory_apart(sizeof(*overlay));
 
     if (!overlay)
         return NULL;

@@ -148,12 +148,12 @@ static int make_room(struct redo *redo, const struct redo_bound *bound,
 {
     if (head_size > redo->head_room) {
         free(redo->head);
-        redo->head = aligned_alloc(PM_LINE, head_size);
+        redo->head = memory_apart(head_size);
         redo->head_room = redo->head ? head_size : 0;
     }
     if (bound->changes > redo->change_room) {
         free(redo->changes);
-        redo->changes = calloc(bound->changes, sizeof(*redo->changes));
+        redo->changes = memory_apart(bound->changes * sizeof(*redo->changes));
         redo->change_room = redo->changes ? bound->changes : 0;
     }
     return redo->head && redo->changes ? 0 : -ENOMEM;

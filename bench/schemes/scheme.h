@@ -18,6 +18,12 @@
 
 #define VOLUME_FILES_MAX 8
 
+/* What one thread writes, from what another does: processors fetch lines by twos. */
+#define APART 128
+
+/* Zeros that are, for free(). NULL: no memory. */
+void *memory_apart(size_t size);
+
 struct file;
 struct volume;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/schemes/families.h"
@@ -17,6 +18,14 @@ const struct scheme *scheme_find(const char *name)
         if (strcmp(schemes[i]->name, name) == 0)
             return schemes[i];
     return NULL;
+}
+
+void *memory_apart(size_t size)
+{
+    size_t whole = (size + APART - 1) / APART * APART;
+    void *memory = aligned_alloc(APART, whole);
+
+    return memory ? memset(memory, 0, whole) : NULL;
 }
 
 static void init(struct volume *volume, const struct scheme *scheme,

@@ -375,7 +375,7 @@ static void stop(struct file *file)
 static int start(struct file *file)
 {
     bool is_lazy = file->volume->scheme == &scheme_sjfs_lazy;
-    struct sjfs *sjfs = calloc(1, sizeof(*sjfs));
+    struct sjfs *sjfs = memory_apart(sizeof(*sjfs));
 
     file->scheme = sjfs;
     if (!sjfs)

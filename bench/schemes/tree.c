@@ -97,10 +97,12 @@ static int make_file(struct volume *volume, uint32_t number)
     file->place = &tree_media(volume)->places[number];
     file->phase = (struct pm_phase){.pm = &trees->pm, .stats = &file->counts.stats};
     file->blocks.capacity = (file->end_block - file->first_block) / trees->block_size;
-    file->blocks.free = calloc(file->blocks.capacity, sizeof(*file->blocks.free));
-    file->blocks.freed = calloc(file->blocks.capacity, sizeof(*file->blocks.freed));
+    file->blocks.free =
+        memory_apart(file->blocks.capacity * sizeof(*file->blocks.free));
+    file->blocks.freed =
+        memory_apart(file->blocks.capacity * sizeof(*file->blocks.freed));
     for (uint32_t i = 0; i <= TREE_HEIGHT_MAX; i++) {
-        file->buffers[i] = aligned_alloc(PM_LINE, trees->block_size);
+        file->buffers[i] = memory_apart(trees->block_size);
         ok = ok && file->buffers[i];
     }
     return ok && file->blocks.free && file->blocks.freed ? 0 : -ENOMEM;
@@ -127,13 +129,10 @@ static int map_path(struct volume *volume, const char *path, int flags)
 static int map_with(struct volume *volume, const char *path, int flags)
 {
     const struct volume_options *options = &volume->options;
-    size_t size = (sizeof(*volume->trees) + PM_LINE - 1) / PM_LINE * PM_LINE;
-
     assert(options->file_count <= VOLUME_FILES_MAX);
-    volume->trees = aligned_alloc(PM_LINE, size);
+    volume->trees = memory_apart(sizeof(*volume->trees));
     if (!volume->trees)
         return -ENOMEM;
-    memset(volume->trees, 0, size);
     volume->trees->block_size = options->block_size;
     volume->trees->block_shift = (uint32_t)__builtin_ctz(options->block_size);
     volume->trees->slot_shift =

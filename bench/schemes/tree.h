@@ -53,7 +53,7 @@ struct tree_blocks {
 };
 
 struct file {
-    _Alignas(PM_LINE) struct volume *volume; /* threads share no line */
+    _Alignas(APART) struct volume *volume;
     struct pm_phase phase;
     const uint64_t *word; /* the last one stored, if its line is not flushed yet */
     struct scheme_counts counts;
