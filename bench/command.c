@@ -169,6 +169,18 @@ static int parse_option(struct request *request, int option)
     }
 }
 
+static int refuse_contradiction(const struct request *request)
+{
+    const struct bench_command *command = request->command;
+    const char *what =
+        command->contradiction ? command->contradiction(request->options) : NULL;
+
+    if (!what)
+        return 0;
+    fprintf(stderr, "%s: %s\n", command->name, what);
+    return refuse(command);
+}
+
 /* 0, or the exit status of a wrong usage. */
 static int parse(struct request *request, int argc, char **argv)
 {
@@ -189,7 +201,7 @@ static int parse(struct request *request, int argc, char **argv)
     if (request->options->rounds == 0)
         request->options->rounds =
             request->options->is_quick ? command->quick_rounds : command->rounds;
-    return 0;
+    return request->wants_help ? 0 : refuse_contradiction(request);
 }
 
 /* ---- Printing -------------------------------------------------------------------- */

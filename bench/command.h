@@ -37,7 +37,9 @@ struct bench_command {
     const char *quick;                  /* what --quick does; NULL: there is none */
     size_t rounds, quick_rounds;        /* unless told; 0: there are none */
     const struct bench_option *options; /* NULL: none */
-    const char *room;                   /* that its files take */
+    /* What of the options does not go together, in words; NULL: all does. May be NULL. */
+    const char *(*contradiction)(const void *options);
+    const char *room; /* that its files take */
     const struct column *columns;
     size_t column_count;
     /* Scratch files are possible. 0 or a negative errno. */

@@ -78,12 +78,25 @@ def print_setup(medium, rounds):
 
 # ---- Stored results -----------------------------------------------------------------------
 
-def read_json(path):
+def read_json(path, keys):
+    """Rows that have all of `keys`, or a Failure."""
     with open(path) as file:
         try:
-            return json.load(file)
+            rows = json.load(file)
         except ValueError as error:
             raise Failure(f"{path}: these are no results: {error}") from error
+    if not isinstance(rows, list):
+        raise Failure(f"{path}: these are no results: no list of rows")
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise Failure(f"{path}: these are no results: row {number} is no object")
+        missing = [key for key in keys if key not in row]
+        if missing:
+            raise Failure(f"{path}: these are other results: row {number} has no {missing[0]}")
+        for key in keys:
+            if not isinstance(row[key], (str, int, float, type(None))):
+                raise Failure(f"{path}: these are no results: row {number}: {key} is no figure")
+    return rows
 
 
 @contextlib.contextmanager
@@ -111,9 +124,9 @@ def _end(number, _):
     sys.exit(128 + number)
 
 
-def _run(options, measure, show):
+def _run(options, measure, show, keys):
     if options.render:
-        show(read_json(options.render), markdown=True)
+        show(read_json(options.render, keys), markdown=True)
         return
     with contextlib.ExitStack() as stack:
         write = stack.enter_context(_results_file(options.json)) if options.json else None
@@ -123,12 +136,12 @@ def _run(options, measure, show):
             write(rows)
 
 
-def main(program, options, measure, show):
-    """The program's exit status."""
+def main(program, options, measure, show, columns):
+    """The program's exit status. `columns` as print_table() has them: rows have their keys."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     try:
-        _run(options, measure, show)
+        _run(options, measure, show, [key for key, _, _ in columns])
     except Failure as failure:
         print(f"{program}: {failure}", file=sys.stderr)
         return 1

@@ -145,14 +145,21 @@ void table_print(const struct table *table, enum table_format format, FILE *out)
 
 /* ---- JSON ------------------------------------------------------------------------ */
 
+/* To thousandths, or to what is shown if that is more. */
+static double rounded(const struct cell *cell, const struct column *column)
+{
+    double scale = pow(10, column->decimals > 3 ? column->decimals : 3);
+
+    return round(cell->number * scale) / scale;
+}
+
 static bool add_value(cJSON *object, const struct column *column,
                       const struct cell *cell)
 {
     if (column->type == COLUMN_TEXT && cell->text[0])
         return cJSON_AddStringToObject(object, column->key, cell->text);
     if (column->type == COLUMN_NUMBER && !isnan(cell->number))
-        return cJSON_AddNumberToObject(object, column->key,
-                                       round(cell->number * 1000) / 1000);
+        return cJSON_AddNumberToObject(object, column->key, rounded(cell, column));
     return cJSON_AddNullToObject(object, column->key);
 }
 

@@ -36,4 +36,13 @@ END
 "$program" --render "$directory/apps.json" >"$directory/table"
 grep -q '^| tar | unpack | 1 | pmfs-preload ' "$directory/table" ||
     fail "bench-apps cannot render its own results"
+for wrong in '{}' '[1]' '[{"system": "tmpfs"}]'; do
+    echo "$wrong" >"$directory/wrong.json"
+    status=0
+    "$program" --render "$directory/wrong.json" >"$directory/table" 2>"$directory/error" || status=$?
+    [ "$status" -eq 1 ] || fail "bench-apps --render of $wrong: exit status $status"
+    grep -q "^bench-apps: $directory/wrong.json: these are " "$directory/error" ||
+        fail "bench-apps --render of $wrong: $(cat "$directory/error")"
+    [ ! -s "$directory/table" ] || fail "bench-apps --render of $wrong: printed something"
+done
 [ -z "$(ls "$directory/dir")" ] || fail "files left: $(ls "$directory/dir")"

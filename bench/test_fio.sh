@@ -53,6 +53,15 @@ END
 "$program" --render "$directory/fio.json" >"$directory/table"
 grep -q '^| random write | 4096 | 1 | pmfs-preload ' "$directory/table" ||
     fail "bench-fio cannot render its own results"
+for wrong in '{}' '[1]' '[{"system": "tmpfs"}]'; do
+    echo "$wrong" >"$directory/wrong.json"
+    status=0
+    "$program" --render "$directory/wrong.json" >"$directory/table" 2>"$directory/error" || status=$?
+    [ "$status" -eq 1 ] || fail "bench-fio --render of $wrong: exit status $status"
+    grep -q "^bench-fio: $directory/wrong.json: these are " "$directory/error" ||
+        fail "bench-fio --render of $wrong: $(cat "$directory/error")"
+    [ ! -s "$directory/table" ] || fail "bench-fio --render of $wrong: printed something"
+done
 [ -z "$(ls "$directory/dir")" ] || fail "files left: $(ls "$directory/dir")"
 
 # Interrupted, with whatever can be mounted here; mounts and loop devices go, too.

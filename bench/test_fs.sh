@@ -20,6 +20,18 @@ bad_usage_exits_with_2() {
         head -1 "$directory/error" | grep -qe "${arguments##* }" ||
             fail "bench-fs $arguments: $(head -1 "$directory/error")"
     done
+    # Refused, rather than something left out that was asked for.
+    for arguments in "--workload append" "--medium optane" "--json $directory/kept"; do
+        echo "what was there" >"$directory/kept"
+        status=0
+        # shellcheck disable=SC2086
+        "$program" --counts $arguments >"$directory/out" 2>"$directory/error" || status=$?
+        [ "$status" -eq 2 ] || fail "bench-fs --counts $arguments: exit status $status"
+        grep -q -e "--counts has no ${arguments%% *}:" "$directory/error" ||
+            fail "bench-fs --counts $arguments: $(cat "$directory/error")"
+        [ ! -s "$directory/out" ] || fail "bench-fs --counts $arguments: printed something"
+        [ "$(cat "$directory/kept")" = "what was there" ] || fail "--counts changed a file"
+    done
 }
 
 json_has_the_keys_of_the_table() {
@@ -38,6 +50,17 @@ json_has_the_keys_of_the_table() {
                 "$directory/fs.json" || fail "no $scheme on $medium"
         done
     done
+    grep -q '^Clock: steps of [0-9.]* ns; ' "$directory/table" || fail "nothing of the clock"
+    grep -q ' overwrite on tmpfs, 1 KiB to 4 KiB: ' "$directory/table" || fail "no bar in words"
+    # One round of 1 MiB has few calls, all of them enough; a checkpoint is a small share of a call.
+    "$program" --quick --rounds 30 --size 1048576 --workload overwrite --threads 1 \
+        --dir "$directory" --json "$directory/few.json" >"$directory/table" 2>/dev/null
+    ! grep -q '"ns_p99":null' "$directory/few.json" || fail "no p99 of 240 calls"
+    grep -q '"ns_p999":null' "$directory/few.json" || fail "a p99.9 of 240 calls"
+    "$program" --quick --rounds 1 --size 64 --workload append --threads 1 \
+        --dir "$directory" --json "$directory/few.json" >"$directory/table" 2>/dev/null
+    grep -q '"checkpoints":0.0005,' "$directory/few.json" || fail "no checkpoint in 2,000 calls"
+    rm "$directory/few.json"
     "$program" --render "$directory/fs.json" >"$directory/rendered"
     grep -q '^| minl2r |' "$directory/rendered" || fail "bench-fs cannot render its own results"
     [ "$(ls "$directory")" = "$(printf 'fs.json\nrendered\ntable')" ] ||

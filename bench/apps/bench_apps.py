@@ -222,4 +222,4 @@ def parse_arguments():
 
 
 if __name__ == "__main__":
-    sys.exit(command.main("bench-apps", parse_arguments(), measure, show))
+    sys.exit(command.main("bench-apps", parse_arguments(), measure, show, COLUMNS))

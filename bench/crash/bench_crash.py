@@ -76,4 +76,4 @@ def show(rows, markdown):
 if __name__ == "__main__":
     parser = command.make_parser("bench-crash", __doc__, "a few seconds, less of it", (5, 5),
                                  "1 MiB")
-    sys.exit(command.main("bench-crash", command.parse(parser), measure, show))
+    sys.exit(command.main("bench-crash", command.parse(parser), measure, show, COLUMNS))

@@ -144,4 +144,4 @@ def parse_arguments():
 
 
 if __name__ == "__main__":
-    sys.exit(command.main("bench-fio", parse_arguments(), measure, show))
+    sys.exit(command.main("bench-fio", parse_arguments(), measure, show, COLUMNS))

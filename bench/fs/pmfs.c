@@ -150,6 +150,7 @@ static int run_round(struct bench *bench, const struct op *op,
     size_t count = (size_t)chunks * op->chunk;
 
     find_timing(op, clock, ticks, count, timing);
+    bench_keep(result, ticks, count);
     result->calls += count;
     return rc;
 }
@@ -157,12 +158,13 @@ static int run_round(struct bench *bench, const struct op *op,
 static int measure(const struct plan *plan, struct bench *bench, const struct op *op,
                    const struct ticks *clock, uint32_t *ticks, struct result *result)
 {
-    struct result warm_up = {0};
+    static struct result warm_up;
     struct timing ignored;
+
+    bench_result_clear(&warm_up, clock->ns_per_tick);
     int rc = run_round(bench, op, clock, ticks, &ignored, &warm_up);
 
-    result->calls = 0;
-    result->counts = (struct scheme_counts){0};
+    bench_result_clear(result, clock->ns_per_tick);
     for (size_t i = 0; rc == 0 && i < plan->rounds; i++)
         rc = run_round(bench, op, clock, ticks, &result->rounds[i], result);
     return rc;

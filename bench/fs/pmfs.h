@@ -7,7 +7,7 @@
 
 /* Called for each operation: its name, and the bytes of one call; 0: does not apply. */
 typedef int pmfs_row_fn(void *arg, const char *name, uint64_t size,
-                        const struct result *result);
+                        struct result *result);
 
 /* Measures all of bench/pmfs/ops.h, and a storm of calls on names. */
 int bench_pmfs(const struct plan *plan, pmfs_row_fn *row, void *arg);

@@ -347,7 +347,7 @@ static double median_of(const struct batch *batch, bool reads)
     return bench_percentile(chosen_ticks, count, 0.5) * clock_of().ns_per_tick;
 }
 
-/* The calls of all threads together; their bytes, while the slowest thread ran. */
+/* The calls of all threads together, in chosen_ticks; their bytes, while the slowest ran. */
 static void find_timing(const struct sequence *sequence, const struct batch *batches,
                         uint32_t threads, struct timing *timing)
 {
@@ -436,6 +436,7 @@ static int run_subject(struct subject *subject, uint64_t calls, uint32_t threads
     timing->read_p50 = median_of(&batches[0], true);
     timing->write_p50 = median_of(&batches[0], false);
     find_timing(&subject->sequences[0], batches, threads, timing);
+    bench_keep(result, chosen_ticks, calls * threads);
     subtract(&after, &before);
     add(&result->counts, &after);
     result->calls += calls * threads;
@@ -446,13 +447,13 @@ int bench_run(const struct plan *plan, struct subject *subjects,
               const struct workload *workload, uint64_t record_size, uint32_t threads,
               struct result *results)
 {
+    static struct result warm_up;
     struct timing ignored;
-    struct result warm_up = {0};
     int rc = make_memory(plan);
 
+    bench_result_clear(&warm_up, 0);
     for (size_t i = 0; i < scheme_count; i++) {
-        results[i].calls = 0;
-        results[i].counts = (struct scheme_counts){0};
+        bench_result_clear(&results[i], clock_of().ns_per_tick);
         for (uint32_t j = 0; j < plan->threads_max; j++)
             sequence_set(&subjects[i].sequences[j], workload, record_size);
     }
@@ -490,6 +491,47 @@ int bench_count(struct subject *subject, const struct workload *workload,
     subject->volume.scheme->count(&subject->volume, counts);
     subtract(counts, &before);
     return rc;
+}
+
+void bench_result_clear(struct result *result, double ns_per_tick)
+{
+    result->few_count = result->calls = 0;
+    result->counts = (struct scheme_counts){0};
+    result->ns_per_tick = ns_per_tick;
+}
+
+void bench_keep(struct result *result, const uint32_t *ticks, size_t count)
+{
+    if (count >= FEW_CALLS)
+        return;
+    memcpy(result->few + result->few_count, ticks, count * sizeof(*ticks));
+    result->few_count += count;
+}
+
+double bench_tail(const struct plan *plan, struct result *result, size_t member,
+                  double share, size_t least)
+{
+    struct bench_spread spread = bench_timing(plan, result, member);
+
+    if (!isnan(spread.median) || result->few_count < least)
+        return spread.median;
+    return bench_percentile(result->few, result->few_count, share) *
+           result->ns_per_tick;
+}
+
+int bench_print_clock(void)
+{
+    int rc = content_make(); /* for a call that does nothing with it */
+
+    if (rc < 0)
+        return rc;
+    struct ticks clock = clock_of();
+
+    printf("Clock: steps of %.1f ns; a call that does nothing takes %.1f ns, which is "
+           "subtracted\n",
+           (double)clock.step * clock.ns_per_tick,
+           (double)clock.overhead * clock.ns_per_tick);
+    return 0;
 }
 
 struct bench_spread bench_timing(const struct plan *plan, const struct result *result,

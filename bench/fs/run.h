@@ -34,9 +34,15 @@ struct timing {
     double mb_s;
 };
 
+#define FEW_CALLS 1000 /* are too few for all percentiles */
+
 /* What one scheme does with one workload. */
 struct result {
     struct timing rounds[BENCH_ROUNDS_MAX];
+    uint32_t
+        few[BENCH_ROUNDS_MAX * FEW_CALLS]; /* ticks, of rounds that have few calls */
+    size_t few_count;
+    double ns_per_tick;          /* of these */
     struct scheme_counts counts; /* of all timed rounds */
     uint64_t calls;              /* likewise */
 };
@@ -56,6 +62,22 @@ int bench_run(const struct plan *plan, struct subject *subjects,
 /* One batch by this thread, only to be counted: adds to `counts`. */
 int bench_count(struct subject *subject, const struct workload *workload,
                 uint64_t record_size, uint64_t calls, struct scheme_counts *counts);
+
+/* Nothing yet. */
+void bench_result_clear(struct result *result, double ns_per_tick);
+
+/* Keeps the ticks of a round that has few. */
+void bench_keep(struct result *result, const uint32_t *ticks, size_t count);
+
+/*
+ * The median of a percentile over the rounds; where they have too few calls, it is of the
+ * calls of all rounds together. NAN: those are fewer than `least`, too. Sorts.
+ */
+double bench_tail(const struct plan *plan, struct result *result, size_t member,
+                  double share, size_t least);
+
+/* What a reading of the clock is worth, in words. 0 or a negative errno. */
+int bench_print_clock(void);
 
 /* Median and so on of a percentile over the rounds. */
 struct bench_spread bench_timing(const struct plan *plan, const struct result *result,

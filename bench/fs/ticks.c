@@ -6,6 +6,17 @@
 #define CALIBRATION_NS 20000000u
 #define READINGS 1000
 
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b > 0) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 struct ticks ticks_calibrate(void)
 {
     struct ticks clock = {.overhead = UINT64_MAX};
@@ -21,6 +32,7 @@ struct ticks ticks_calibrate(void)
 
         if (between < clock.overhead)
             clock.overhead = between;
+        clock.step = common_divisor(clock.step, between);
     }
     return clock;
 }

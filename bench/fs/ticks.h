@@ -30,6 +30,7 @@ static inline uint64_t ticks_now(void)
 struct ticks {
     double ns_per_tick;
     uint64_t overhead; /* ticks between two readings with nothing in between */
+    uint64_t step;     /* ticks by which it advances, as far as readings tell */
 };
 struct ticks ticks_calibrate(void);
 

@@ -41,6 +41,8 @@ int content_make(void)
 {
     uint64_t size = RECORD_SIZE_MAX + (GENERATIONS + 1) * LINE;
 
+    if (content)
+        return 0;
     content = aligned_alloc(LINE, size);
     if (!content)
         return -ENOMEM;

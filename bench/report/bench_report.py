@@ -34,8 +34,11 @@ def write(path, text):
 
 
 def make(results, out):
-    import plots  # needs matplotlib, which checking does not
-
+    try:
+        import plots  # needs matplotlib, which checking does not
+    except ModuleNotFoundError as error:
+        raise command.Failure(f"drawing needs {error.name}, which is not installed: the package "
+                              f"python3-{error.name.partition('.')[0]}") from error
     document = make_document(results)
     os.makedirs(out, exist_ok=True)
     svgs = {figure.name: plots.to_svg(figure) for figure in document.figures()}
@@ -93,7 +96,7 @@ def main():
     options = parser.parse_args()
     try:
         return run(options)
-    except OSError as error:
+    except (OSError, command.Failure) as error:
         print(f"bench-report: {error}", file=sys.stderr)
         return 1
 

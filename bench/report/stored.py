@@ -5,7 +5,7 @@ import json
 import os
 import re
 
-MACHINE_KEYS = ("Command", "CPU", "Cores", "Kernel", "PMDK", "Medium", "Rounds")
+MACHINE_KEYS = ("Command", "CPU", "Cores", "Kernel", "PMDK", "Medium", "Clock", "Rounds")
 
 
 class Stored:

@@ -77,6 +77,18 @@ class Usage(unittest.TestCase):
         self.assertIn("none", said.getvalue())
 
 
+    def test_without_matplotlib_its_package_is_named(self):
+        said = io.StringIO()
+        sys.modules.pop("plots", None)
+        with tempfile.TemporaryDirectory() as directory, \
+                unittest.mock.patch.dict(sys.modules, {"matplotlib": None}), \
+                unittest.mock.patch("sys.argv", ["bench-report", "--results", directory, "--out",
+                                                 directory + "/out"]), \
+                contextlib.redirect_stderr(said):
+            self.assertEqual(bench_report.main(), 1)
+        self.assertIn("python3-matplotlib", said.getvalue())
+
+
 class Bars(unittest.TestCase):
     def verdicts(self, rows):
         return {bar["what"]: bar["met"] for bar in sections.bars_of(rows)}
