@@ -22,7 +22,7 @@ const struct delay_medium delay_media[] = {
      .source = "J. Yang et al., An Empirical Guide to the Behavior and Use of Scalable "
                "Persistent Memory, FAST 2020; its data: github.com/NVSL/OptaneStudy"},
     /*
-     * The middle of the latencies of four devices. Nobody has published what a write
+     * The middle of 140 to 410 ns, the range over the settings measured. Nobody has published what a write
      * with its fence takes: it is assumed to be a round trip, as a read. One module's
      * bandwidth, of two reads for each write, is divided likewise.
      */

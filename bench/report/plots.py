@@ -99,9 +99,9 @@ def log_ticks(is_bytes, low, high):
     return [tick for tick in ticks if low / 1.5 <= tick <= high * 1.5]
 
 
-def set_log_axis(axis, is_bytes, low, high):
+def set_log_axis(axis, is_bytes, low, high, ticks=None):
     """With each tick's unit spelled out."""
-    axis.set_major_locator(FixedLocator(log_ticks(is_bytes, low, high)))
+    axis.set_major_locator(FixedLocator(ticks or log_ticks(is_bytes, low, high)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(show_bytes if is_bytes else show_number))
 
@@ -141,7 +141,8 @@ def add_legend(figure, axes):
 def draw_lines(data):
     """Panels of series over a common kind of axis.
 
-    data: columns, x, y (labels), x_bytes, y_bytes, x_log, y_log, share_y, panels [title,
+    data: columns, x, y (labels), x_bytes, y_bytes, x_log, y_log, x_ticks and y_ticks (of
+    logarithmic axes, optional), share_y, panels [title,
     series [name, x, y, low and high (optional)], marks [x, text]].
     """
     panels = data["panels"]
@@ -178,7 +179,7 @@ def scale_panel(axis, series, data):
     ys = finite(y for s in series for y in s["y"])
     if data.get("x_log"):
         axis.set_xscale("log")
-        set_log_axis(axis.xaxis, data.get("x_bytes"), min(xs), max(xs))
+        set_log_axis(axis.xaxis, data.get("x_bytes"), min(xs), max(xs), data.get("x_ticks"))
     elif data.get("x_bytes"):
         axis.xaxis.set_major_locator(MultipleLocator(2 ** math.floor(math.log2(max(xs) / 3))))
         axis.xaxis.set_major_formatter(FuncFormatter(show_bytes))
@@ -186,7 +187,8 @@ def scale_panel(axis, series, data):
     if data.get("y_log"):
         axis.set_yscale("log")
         positive = [y for y in ys if y > 0]
-        set_log_axis(axis.yaxis, data.get("y_bytes"), min(positive), max(positive))
+        set_log_axis(axis.yaxis, data.get("y_bytes"), min(positive), max(positive),
+                     data.get("y_ticks"))
         axis.set_ylim(min(positive) / 1.4, max(positive) * 1.5)
     else:
         axis.set_ylim(bottom=0)

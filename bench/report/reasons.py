@@ -1,26 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the difference between two schemes is made of: what their counts cost on a medium, by
-what bench-delay measured there, and what is left."""
+what bench-delay measured there, and what they do not explain."""
+import statistics
+
 from stored import where
-from text import number, size_text
+from text import MEDIA, number, size_text
 
 BLOCK = 4096
 LINE = 64
 
 
 class Costs:
-    """ns of a fence, of a line more that it waits for, and of reads, on one medium."""
+    """ns of a fence, of a line more that it waits for, and of reads, on one medium. What this
+    machine itself takes was measured beside each modelled medium; rows of others, of a bus
+    that is limited, are no medium's."""
 
     def __init__(self, rows, medium):
-        self.rows = where(rows, threads=1)
-        self.key = "ns_here" if medium == "tmpfs" else "ns_got"
-        if medium != "tmpfs":
-            self.rows = where(self.rows, medium=medium)
+        is_here = medium == "tmpfs"
+        self.key = "ns_here" if is_here else "ns_got"
+        self.rows = [row for row in where(rows, threads=1)
+                     if row["medium"] == medium or is_here and row["medium"] in MEDIA]
 
     def points(self, what):
         """{lines: ns}, from few to many."""
-        return dict(sorted((row["lines"], row[self.key]) for row in where(self.rows, what=what)
-                           if row[self.key] is not None))
+        found = {}
+        for row in where(self.rows, what=what):
+            if row[self.key] is not None:
+                found.setdefault(row["lines"], []).append(row[self.key])
+        return {lines: statistics.median(found[lines]) for lines in sorted(found)}
 
     def are_known(self):
         return all(len(self.points(what)) > 1 for what in ("flush, fence", "stream, fence", "read"))
@@ -30,10 +37,12 @@ class Costs:
 
     def line(self, what):
         lines, ns = zip(*self.points(what + ", fence").items())
-        return (ns[-1] - ns[0]) / (lines[-1] - lines[0])
+        return max(0, (ns[-1] - ns[0]) / (lines[-1] - lines[0]))
 
     def read(self, lines):
         """Along straight lines from one measured point to the next."""
+        if lines == 0:
+            return 0
         points = list(self.points("read").items())
         for (x, y), (next_x, next_y) in zip(points, points[1:]):
             if lines <= next_x:
@@ -49,6 +58,20 @@ def saved_bytes(row):
     """Old bytes that undo has to read before it may change them: none where pointers do."""
     pointers = 8 * -(-row["record_size"] // BLOCK)
     return row["log_payload_bytes"] if row["log_payload_bytes"] > pointers else 0
+
+
+def copied_bytes(row):
+    """Old bytes that go along to a new block. The library does not count them: they are the rest
+    of the last block of an aligned overwrite where that is swapped."""
+    if row.get("copied_bytes") is not None:
+        return row["copied_bytes"]
+    is_overwrite = row["workload"].startswith("overwrite")
+    return -row["record_size"] % BLOCK if is_overwrite and not saved_bytes(row) else 0
+
+
+def read_bytes(row, is_undo):
+    """Old bytes that a write reads: to save or to copy them."""
+    return copied_bytes(row) + (saved_bytes(row) if is_undo else 0)
 
 
 def counted(value, unit):
@@ -71,9 +94,19 @@ def counts(mine, other, costs):
         differ = mine[key] - other[key]
         if counted(differ, words):
             yield counted(differ, words), None if each is None else differ * each
-    if saved_bytes(mine):
-        yield f"{size_text(saved_bytes(mine))} read to be saved", cost(costs.read,
-                                                                       saved_bytes(mine) / LINE)
+    ours, theirs = read_bytes(mine, True), read_bytes(other, False)
+    if round(ours) != round(theirs):
+        words = "more" if ours > theirs else "fewer"
+        ns = None
+        if costs.are_known():
+            ns = costs.read(ours / LINE) - costs.read(theirs / LINE)
+        yield f"{size_text(round(abs(ours - theirs)))} {words} read to be saved or copied", ns
+
+
+def rest_text(ns):
+    if round(ns) < 0:
+        return f"the counts explain {number(-ns)} ns more than that"
+    return f"not explained by counts: {number(ns)} ns"
 
 
 def why_behind(mine, other, costs):
@@ -85,8 +118,11 @@ def why_behind(mine, other, costs):
     for words, ns in counts(mine, other, costs):
         if ns is not None and abs(ns) < 1:
             continue
-        parts.append(words if ns is None else f"{words}: {number(ns)} ns")
+        if ns is None:
+            parts.append(words)
+        else:
+            parts.append(f"{words}: {number(abs(ns))} ns" + (" less" if ns < 0 else ""))
         left -= ns or 0
     if costs.are_known():
-        parts.append(f"instructions and the rest: {number(left)} ns")
+        parts.append(rest_text(left))
     return "; ".join(parts)

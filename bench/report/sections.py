@@ -2,11 +2,11 @@
 """What the report says. Every figure in it is of a stored result; a section without any is
 left out, and the page says so."""
 from document import Code, Figure, Heading, Paragraph, Table
-from kernel import (SYSTEMS, add_apps, add_fio, add_mount, add_preload, fio_bars, fio_rows,
+from kernel import (LOOP_CAVEAT, SYSTEMS, add_apps, add_fio, add_mount, add_preload, fio_bars, fio_rows,
                     mount_bars)
 from reasons import BLOCK, Costs, why_behind
 from stored import by_column, only, ratios, values, where
-from text import MEDIA, bar_table, count_text, joined, number, size_text
+from text import MEDIA, apart, bar_table, count_text, joined, number, size_text
 
 SCHEMES = ["none", "minl2r", "minl2r-data", "minl2r-ptr", "bpfs-durable", "bpfs-ordered", "sp",
            "sjfs-eager", "sjfs-lazy", "journal", "ordered"]
@@ -132,7 +132,7 @@ def add_short_files(document, stored):
         document.add(
             Paragraph("**A program that writes files.** Random writes of 4 KiB, each durable when it "
                       "returns, by fio: pmfs in the process and mounted, beside filesystems of the "
-                      "kernel on a loop device. [More](#fio-beside-filesystems-of-the-kernel)."),
+                      f"kernel. {LOOP_CAVEAT} [More](#fio-beside-filesystems-of-the-kernel)."),
             Table(["filesystem", "writes a second", "median us"], rows, "lrr"))
 
 
@@ -259,12 +259,11 @@ media](#the-model-of-slower-media) measured on each medium, DRAM included; a fen
 streamed lines, and takes longer for flushed ones. Undo reads the bytes that it is about to change, from
 the medium if they are in no cache, before it may log them; shadow paging reads what it copies while
 it streams; redo (sjfs, journal) never looks at them, and leaves the waiting for what it stores at home to a
-later fence. Two fences rather than three are paid for with a hash of the new bytes, which is
-instructions. Allocations are on PM and change with each swapped block, so that a pool opens
-without a walk; the other schemes keep them in DRAM and walk the tree after a crash. What is left is
-instructions: a library takes any ranges of any program and any thread in one transaction, checks
-them, gathers them and sums them up, where a scheme here is a loop with one caller. It weighs most where the
-medium is fastest."""
+later fence. Where the bytes read are in a cache, reading costs less than this. No count has the hash of
+the new bytes, by which two fences do rather than three, nor the allocations on PM, which change with each
+swapped block so that a pool opens without a walk, nor that a library takes any ranges of any program and
+any thread in one transaction and checks them, where a scheme here is a loop with one caller: these
+are in what the counts do not explain, and so is the noise of the page."""
 
 
 def range_text(low, high):
@@ -302,6 +301,47 @@ def bars_of(rows, delays=()):
             yield bar
 
 
+COUNTS = ("fences", "lines_flushed", "lines_streamed", "log_payload_bytes", "log_bytes",
+          "pm_bytes")
+
+
+def twins(rows):
+    """(row of minl2r, of minl2r-data) where all counts agree: the same was done twice."""
+    keys = ("workload", "record_size", "threads", "medium")
+    others = {tuple(row[key] for key in keys): row for row in where(rows, scheme="minl2r-data")}
+    for row in where(rows, scheme="minl2r", threads=1):
+        other = others.get(tuple(row[key] for key in keys))
+        if other and all(key in row and row[key] == other.get(key) for key in COUNTS):
+            yield row, other
+
+
+def noise_text(rows):
+    """How far two that do the same are apart; "" if nothing tells."""
+    found = sorted((max(a["mb_s"], b["mb_s"]) / min(a["mb_s"], b["mb_s"]) - 1, a["workload"],
+                    a["record_size"], a["medium"]) for a, b in twins(rows))
+    if not found:
+        return ""
+    most, workload, size, medium = found[-1]
+    half, nine = (found[int(share * (len(found) - 1))][0] for share in (0.5, 0.9))
+    return (f"**The noise of this page.** `minl2r` and `minl2r-data` do the same where less than half "
+            f"of a block changes. In the {len(found)} rows of one thread in which all their counts agree "
+            f"their throughputs differ by up to {half:.0%} in half, by up to {nine:.0%} in nine of ten, and "
+            f"by {most:.0%} at most ({workload}, {size_text(size)}, {MEDIA.get(medium, medium)}): a "
+            "single difference that is no larger than that says nothing.")
+
+
+def delay_text(stored):
+    """What a reader has to know of the costs in the table of bars; "" if it is nothing."""
+    here, there = (stored.machine(name) for name in ("fs", "delay"))
+    keys = [key for key in ("CPU", "Cores", "Kernel") if here.get(key) != there.get(key)]
+    if not stored.rows("delay") or not keys:
+        return ""
+    named = "; ".join(f"{key}: {there.get(key, 'not known')}, not {here.get(key, 'not known')}"
+                      for key in keys)
+    return ("What counts cost was measured on another machine than the throughputs "
+            f"({named}), so that it is a guess here.")
+
+
 def ratio_table(rows, comparators):
     sizes = [size for size in TABLE_SIZES if where(rows, record_size=size)]
     table = []
@@ -322,14 +362,15 @@ def ratio_panel(rows, medium):
     return {"title": MEDIA.get(medium, medium), "series": series}
 
 
-def add_ratios(document, rows, delays):
+def add_ratios(document, rows, stored):
     document.add(
         Heading("minl2r beside each scheme"),
         Paragraph("Throughput of minl2r divided by the other's, in aligned overwrites by one "
                   "thread: above 1 minl2r is faster."),
         Figure("ratios", "lines", "How many times as fast as each scheme minl2r is.",
                {"columns": 3, "x": "record size", "y": "minl2r / scheme", "x_bytes": True,
-                "x_log": True, "y_log": True, "share_y": True, "x_rotation": 35, "level": 1,
+                "x_log": True, "y_log": True, "y_ticks": [2 ** power for power in range(-2, 5)],
+                "share_y": True, "x_rotation": 35, "level": 1,
                 "panels": [ratio_panel(rows, medium)
                            for medium in by_column(rows, "medium", list(MEDIA))]}))
     for medium in by_column(rows, "medium", list(MEDIA)):
@@ -341,8 +382,11 @@ def add_ratios(document, rows, delays):
         Paragraph("Throughput that minl2r was to reach, and the size at which it is furthest "
                   "from it. What the others leave for later is under "
                   "[What is compared](#what-is-compared)."),
-        bar_table(list(bars_of(rows, delays))),
+        bar_table(list(bars_of(rows, stored.rows("delay")))),
         Paragraph(joined(BEHIND)))
+    for text in (delay_text(stored), noise_text(rows)):
+        if text:
+            document.add(Paragraph(text))
 
 
 def workload_table(rows, size):
@@ -355,13 +399,22 @@ def workload_table(rows, size):
     return Table([f"p50 ns, {size_text(size)}"] + schemes, table, "l" + "r" * len(schemes))
 
 
+def unchanged_text(rows):
+    row = only(rows, scheme="minl2r", workload="overwrite unchanged", record_size=1024, threads=1)
+    if not row or "log_payload_bytes" not in row:
+        return ""
+    return (f": of 1 KiB minl2r saves {number(row['log_payload_bytes'])} B, streams "
+            f"{number(row['lines_streamed'])} lines and flushes {number(row['lines_flushed'])}")
+
+
 def add_workloads(document, rows):
     here = where(rows, medium="tmpfs")
     document.add(
         Heading("Other workloads"),
         Paragraph("Half of all calls take no longer than this, by one thread on tmpfs. `mixed` "
                   "is seven reads of ten calls. `unchanged` brings the bytes that are there "
-                  "already: data logging then logs and stores nothing, and only flushes."))
+                  "already, which only a library that compares can make use of" +
+                  unchanged_text(here) + "."))
     for size in (64, 1024, BLOCK):
         if where(here, record_size=size):
             document.add(workload_table(here, size))
@@ -531,6 +584,16 @@ def beside(rows, other, size, key):
     return f"{number(ours)} and {number(theirs)}"
 
 
+def range_of_ratios(rows, other, least):
+    """Of throughputs of aligned overwrites on tmpfs, in words."""
+    found = [ratio for size, ratio in ratios(overwrites(rows, "tmpfs"), "minl2r", other).items()
+             if size >= least]
+    if not found:
+        return "not measured"
+    return (f"there minl2r's throughput is {min(found):.2f} to {max(found):.2f} times that of "
+            f"`{other}`, by size")
+
+
 def real_text(stored, other):
     """pmfs beside the filesystem itself."""
     theirs = fio_rows(stored, other)
@@ -540,19 +603,19 @@ def real_text(stored, other):
     if not ratios_said:
         return ""
     return (" Random writes of 4 KiB with a sync each, by fio on pmfs beside the real one on a loop "
-            f"device: {' and '.join(ratios_said)} as many.")
+            f"device: {' and '.join(ratios_said)} as many. " + LOOP_CAVEAT)
 
 
 def paper_reasons(stored, rows):
     return {
-        "BPFS": "Both write a changed block anew from half of it on, so that there is nothing to "
-        "gain. Below that BPFS copies the rest of the block: lines per write of 64 B, of minl2r and of "
+        "BPFS": "Both write a changed block anew from half of it on. "
+        "Below that BPFS copies the rest of the block: lines per write of 64 B, of minl2r and of "
         f"`bpfs-durable`: {beside(rows, 'bpfs-durable', 64, 'lines')}; of 4 KiB: "
         f"{beside(rows, 'bpfs-durable', BLOCK, 'lines')}. What those lines cost is the medium's: here "
-        "they are streamed, and wait together at one fence; the paper's machine had no instruction "
-        "that writes a line back without waiting for those before. From half of a block on minl2r "
-        "is behind, since it changes bitmaps on PM, where BPFS, here as in its own paper, keeps its "
-        "allocations in DRAM.",
+        "they are streamed, and wait together at one fence; the paper's machine perhaps had no "
+        "instruction that writes a line back without waiting for those before. From half of a block on "
+        "minl2r changes bitmaps on PM, where BPFS, here as in its own paper, keeps its "
+        f"allocations in DRAM: {range_of_ratios(rows, 'bpfs-durable', BLOCK // 2)}.",
         "Shortcut-JFS": "Rebuilt from abstracts: details that made the authors' version slower "
         "may be missing. It logs differences, and blocks that become the file's by a pointer, so that it "
         "writes about as much as minl2r: bytes "
@@ -611,13 +674,36 @@ def add_paper(document, stored):
         document.add(Paragraph(f"**{name}.** {reason}"))
 
 
+# ---- pmfs in the process -----------------------------------------------------------
+
+
+def add_pmfs(document, rows):
+    rows = where(rows, scheme="pmfs")
+    if not rows:
+        return
+    columns = (("ns_p50", 0), ("ns_p99", 0), ("mb_s", 0), ("log_bytes", 0), ("lines_flushed", 1),
+               ("lines_streamed", 1), ("fences", 2), ("calls", 0))
+    document.add(
+        Heading("Calls of pmfs"),
+        Paragraph("The filesystem in the process, on tmpfs, timed and counted as the schemes are: a "
+                  "file has times, names and a place in a directory besides its bytes. The `metadata "
+                  "storm` makes, writes, links, renames, changes and twice unlinks one file after "
+                  "another: what is shown is the mean of these seven calls, and the times are over all "
+                  "of them. Counts are per call."),
+        Table(["call", "size", "p50 ns", "p99 ns", "MB/s", "log B", "flushed", "streamed", "fences",
+               "calls"],
+              [[row["workload"], size_text(row["record_size"]) if row["record_size"] else "-"] +
+               [number(row.get(key), decimals) for key, decimals in columns] for row in rows],
+              "lrrrrrrrrr"))
+
+
 def add_throughputs(document, stored):
     rows = scheme_rows(stored)
     if not rows:
         return False
     add_schemes(document, rows)
     add_throughput(document, rows)
-    add_ratios(document, rows, stored.rows("delay"))
+    add_ratios(document, rows, stored)
     return True
 
 
@@ -630,6 +716,7 @@ def add_causes(document, stored):
     add_latency(document, rows)
     add_workloads(document, rows)
     add_threads(document, stored)
+    add_pmfs(document, stored.rows("fs"))
     add_paper(document, stored)
     return True
 
@@ -695,6 +782,7 @@ def add_delay(document, stored):
                "came out. Where this machine takes longer than that, it is this machine that is "
                "measured, and a little for the model.",
                {"columns": 3, "x": "lines", "y": "ns", "x_log": True, "y_log": True,
+                "x_ticks": values(rows, "lines"),
                 "share_y": False, "panels": panels}))
     return True
 
@@ -724,6 +812,7 @@ def add_tx(document, stored):
         Figure("transactions", "lines",
                "Time of a transaction by the number of its ranges. Lower is better.",
                {"columns": 2, "x": "ranges", "y": "ns", "x_log": True, "y_log": True,
+                "x_ticks": sorted({x for panel in panels for s in panel["series"] for x in s["x"]}),
                 "share_y": True, "panels": panels}))
     return True
 
@@ -737,12 +826,12 @@ def crash_bars(stored):
     for row in stored.rows("crash"):
         if row["run"] != "library, eagerly":
             continue
-        took, may = (1e6 / rate for rate in (row["states_per_s"], STATES_PER_S))
+        took, may = apart(1e6 / row["states_per_s"], 1e6 / STATES_PER_S)
         yield {"what": f"states a second, library, {row['setting']}",
                "measured": number(row["states_per_s"]),
                "demanded": f"at least {number(STATES_PER_S)}",
                "met": row["states_per_s"] >= STATES_PER_S,
-               "why": f"{took:.1f} us for a recovery and its judgement, not {may:.1f}"}
+               "why": f"{took} us for a recovery and its judgement, not {may}"}
 
 
 def add_crash(document, stored):

@@ -108,26 +108,69 @@ class Bars(unittest.TestCase):
         self.assertIsNone(found["overwrite, tmpfs (DRAM), up to 1 KiB: minl2r / journal"])
 
     counts = {"mb_s": 1024, "fences": 2, "lines_flushed": 3, "lines_streamed": 66,
-              "log_payload_bytes": 1024, "record_size": 1024}
+              "log_payload_bytes": 1024, "record_size": 1024, "workload": "overwrite",
+              "copied_bytes": None}
+    redo = {**counts, "mb_s": 2048, "fences": 1, "copied_bytes": 0}
+    delays = [{"medium": medium, "what": what, "lines": lines, "threads": 1,
+               "ns_here": 100 + slope * (lines - 1), "ns_got": 1000.}
+              for medium in ("optane", "cxl")
+              for what, slope in (("flush, fence", 4), ("stream, fence", 2), ("read", 10))
+              for lines in (1, 2, 64)]
+    # A bus that is limited is no medium's.
+    delays += [{"medium": "1 GB/s", "what": "stream, fence", "lines": lines, "threads": 1,
+                "ns_here": 9000, "ns_got": 9000.} for lines in (1, 64)]
 
     def test_what_a_difference_is_made_of(self):
-        other = {**self.counts, "mb_s": 2048, "fences": 1, "lines_flushed": 1}
+        other = {**self.redo, "lines_flushed": 1}
         self.assertEqual(reasons.why_behind(self.counts, other, reasons.Costs([], "tmpfs")),
                          "500 ns more a call; 1 more fence; 2 more lines flushed; "
-                         "1 KiB read to be saved")
+                         "1 KiB more read to be saved or copied")
 
     def test_what_that_costs_is_what_the_medium_was_measured_to(self):
-        delays = [{"medium": medium, "what": what, "lines": lines, "threads": 1,
-                   "ns_here": 100 + slope * (lines - 1), "ns_got": 1000.}
-                  for medium in ("optane", "cxl")
-                  for what, slope in (("flush, fence", 4), ("stream, fence", 2), ("read", 10))
-                  for lines in (1, 2, 64)]
-        other = {**self.counts, "mb_s": 2048, "fences": 1, "lines_streamed": 56,
-                 "lines_flushed": 5}
-        self.assertEqual(reasons.why_behind(self.counts, other, reasons.Costs(delays, "tmpfs")),
-                         "500 ns more a call; 1 more fence: 100 ns; 2 fewer lines flushed: -8 ns; "
-                         "10 more lines streamed: 20 ns; 1 KiB read to be saved: 250 ns; "
-                         "instructions and the rest: 138 ns")
+        other = {**self.redo, "lines_streamed": 56, "lines_flushed": 5}
+        costs = reasons.Costs(self.delays, "tmpfs")
+        self.assertEqual(reasons.why_behind(self.counts, other, costs),
+                         "500 ns more a call; 1 more fence: 100 ns; 2 fewer lines flushed: 8 ns less; "
+                         "10 more lines streamed: 20 ns; 1 KiB more read to be saved or copied: "
+                         "250 ns; not explained by counts: 138 ns")
+
+    def test_what_the_other_copies_it_reads_too(self):
+        other = {**self.redo, "fences": 2, "mb_s": 1025, "copied_bytes": 3072}
+        costs = reasons.Costs(self.delays, "tmpfs")
+        self.assertEqual(reasons.why_behind(self.counts, other, costs),
+                         "1 ns more a call; 2 KiB fewer read to be saved or copied: 320 ns less; "
+                         "not explained by counts: 321 ns")
+
+    def test_counts_that_explain_more_than_there_is_say_so(self):
+        costs = reasons.Costs(self.delays, "tmpfs")
+        self.assertIn("; the counts explain 349 ns more than that",
+                      reasons.why_behind(self.counts, {**self.redo, "mb_s": 1025}, costs))
+
+    def test_what_an_overwrite_copies_beside_a_pointer(self):
+        row = {**self.counts, "record_size": 4096 + 3072, "log_payload_bytes": 16}
+        self.assertEqual(reasons.copied_bytes(row), 1024)
+        self.assertEqual(reasons.copied_bytes(self.counts), 0)
+
+    def test_costs_of_another_machine_are_said(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for name, kernel in (("fs", "1"), ("delay", "1")):
+                bench_report.write(os.path.join(directory, name + ".txt"),
+                                   f"CPU: abacus\nKernel: {kernel}\n")
+            with open(os.path.join(directory, "delay.json"), "w") as file:
+                json.dump(self.delays, file)
+            self.assertEqual(sections.delay_text(Stored(directory)), "")
+            bench_report.write(os.path.join(directory, "delay.txt"), "CPU: slide rule\nKernel: 1\n")
+            self.assertIn("CPU: slide rule, not abacus", sections.delay_text(Stored(directory)))
+
+    def test_the_noise_is_of_rows_whose_counts_agree(self):
+        def twin(scheme, mb_s, size, fences=2):
+            return {**row(scheme, size, mb_s), **dict.fromkeys(sections.COUNTS, 1),
+                    "fences": fences}
+
+        rows = [twin("minl2r", 100, 64), twin("minl2r-data", 110, 64), twin("minl2r", 100, 4096),
+                twin("minl2r-data", 900, 4096, 3)]
+        self.assertIn("by 10% at most (overwrite, 64 B, tmpfs", sections.noise_text(rows))
+        self.assertEqual(sections.noise_text(rows[:1]), "")
 
     def test_pointers_are_saved_unread(self):
         self.assertEqual(reasons.saved_bytes({"record_size": 8192, "log_payload_bytes": 16}), 0)
@@ -148,6 +191,7 @@ class Bars(unittest.TestCase):
                 json.dump(rows, file)
             bars = list(sections.crash_bars(Stored(directory)))
         self.assertEqual([bar["met"] for bar in bars], [False, True])
+        self.assertIn("5.00003 us for a recovery and its judgement, not 5.00000", bars[0]["why"])
 
 
 class Rendering(unittest.TestCase):

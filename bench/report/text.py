@@ -16,6 +16,15 @@ def number(value, decimals=0):
     return "-" if value is None else f"{value:,.{decimals}f}"
 
 
+def apart(one, other):
+    """Two numbers with as many decimals as tell them apart."""
+    for decimals in range(1, 9):
+        texts = number(one, decimals), number(other, decimals)
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
 def joined(text):
     """One line of a text of many."""
     return " ".join(text.split())
