@@ -134,6 +134,13 @@ void overlay_add_piece(struct overlay *overlay, uint64_t block, uint32_t at,
     entry->last = number;
 }
 
+void overlay_drop_pieces(struct overlay *overlay, uint64_t block)
+{
+    struct entry *entry = find(overlay, key_of_block(block)); /* or one that is empty */
+
+    entry->first = entry->last = 0;
+}
+
 static const struct overlay_piece *numbered(const struct overlay *overlay,
                                             uint32_t number)
 {

@@ -22,6 +22,9 @@ uint64_t overlay_word(const struct overlay *overlay, uint64_t home, uint64_t val
 void overlay_add_piece(struct overlay *overlay, uint64_t block, uint32_t at,
                        const void *bytes, uint32_t size);
 
+/* The block is not the file's any more: its pieces need not go home. */
+void overlay_drop_pieces(struct overlay *overlay, uint64_t block);
+
 struct overlay_piece {
     uint64_t block;
     uint32_t at, size;

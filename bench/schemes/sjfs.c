@@ -209,6 +209,17 @@ static bool is_of_inode(const struct file *file, uint64_t home)
     return home - offset_of(file, file->inode) < sizeof(*file->inode);
 }
 
+/* The block that it names now has its own, up to the last byte. */
+static void keep_slot(struct file *file, const struct redo_change *change)
+{
+    struct overlay *overlay = sjfs_of(file)->overlay;
+    uint64_t old = slot_value(file, tree_at(file, change->home));
+
+    if (old)
+        overlay_drop_pieces(overlay, old);
+    overlay_set_word(overlay, change->home, *(const uint64_t *)change->src);
+}
+
 /* Slots and pieces; the size is known anyhow. */
 static void keep(struct file *file, const struct redo_change *change)
 {
@@ -220,7 +231,7 @@ static void keep(struct file *file, const struct redo_change *change)
                           (uint32_t)(change->home % block_size), change->src,
                           (uint32_t)change->size);
     else if (!is_of_inode(file, change->home))
-        overlay_set_word(overlay, change->home, *(const uint64_t *)change->src);
+        keep_slot(file, change);
 }
 
 static int commit(struct file *file)

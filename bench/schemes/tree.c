@@ -129,6 +129,7 @@ static int map_path(struct volume *volume, const char *path, int flags)
 static int map_with(struct volume *volume, const char *path, int flags)
 {
     const struct volume_options *options = &volume->options;
+
     assert(options->file_count <= VOLUME_FILES_MAX);
     volume->trees = memory_apart(sizeof(*volume->trees));
     if (!volume->trees)
