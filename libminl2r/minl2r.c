@@ -611,6 +611,8 @@ int minl2r_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
 
     if (result < 0)
         return result;
+    if (offset >= pool->pm.size)
+        return pool_outside(pool, offset, sizeof(*p));
     if (offset % sizeof(*p) != 0 || !is_data(&pool->geo, offset, sizeof(*p)))
         return error_set(EINVAL, "no aligned word of the data area at offset %llu",
                          (unsigned long long)offset);

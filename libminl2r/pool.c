@@ -50,6 +50,20 @@ uint64_t fork_count(void)
     return __atomic_load_n(fork_count_now, __ATOMIC_RELAXED);
 }
 
+/* ---- Outside --------------------------------------------------------------------- */
+
+int pool_outside(const struct minl2r_pool *pool, uint64_t offset, uint64_t size)
+{
+    const uint8_t *address = pool->pm.base + offset;
+
+    if (offset < pool->pm.size)
+        return error_set(EINVAL, "[%llu, +%llu) is not in the pool's data area",
+                         (unsigned long long)offset, (unsigned long long)size);
+    if (!address)
+        return error_set(EINVAL, "address NULL is not in the pool");
+    return error_set(EINVAL, "address %p is not in the pool", (const void *)address);
+}
+
 /* ---- Usable or not --------------------------------------------------------------- */
 
 int pool_not_forked(const struct minl2r_pool *pool)

@@ -137,6 +137,12 @@ static inline bool is_data(const struct geometry *geo, uint64_t offset, uint64_t
            first >> geo->zone_shift == last >> geo->zone_shift;
 }
 
+/*
+ * -EINVAL with why the `size` bytes at `offset` are no data. Outside of the mapping it names the
+ * address: a program that passes a pointer to its own memory, or NULL, knows no offset.
+ */
+int pool_outside(const struct minl2r_pool *pool, uint64_t offset, uint64_t size);
+
 /* Is it an aligned word of the data area, or of a bitmap? */
 static inline bool is_zone_word(const struct geometry *geo, uint64_t offset)
 {

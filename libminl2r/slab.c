@@ -389,6 +389,10 @@ static int alloc_small(struct op *op, uint64_t *offset)
 static int check_arguments(const struct minl2r_tx *tx, const struct minl2r_slab *slab,
                            size_t size)
 {
+    uint64_t place = pool_offset(tx->pool, slab);
+
+    if (place >= tx->pool->pm.size)
+        return pool_outside(tx->pool, place, sizeof(*slab));
     if ((uintptr_t)slab % sizeof(uint64_t) != 0 || minl2r_offset(tx->pool, slab) == 0)
         return error_set(EINVAL, "slab: no aligned place in the pool's data area");
     if (size == 0)

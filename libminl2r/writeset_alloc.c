@@ -89,7 +89,9 @@ int writeset_free(struct writeset *ws, uint64_t offset, uint64_t blocks)
     if (blocks == 0)
         return 0;
     if (!is_blocks(&ws->pool->geo, offset, blocks))
-        return outside(offset, blocks << ws->pool->geo.block_shift);
+        return error_set(EINVAL, "[%llu, +%llu) is not in the pool's data area",
+                         (unsigned long long)offset,
+                         (unsigned long long)blocks << ws->pool->geo.block_shift);
     if (is_in_run(ws, pool_root_block(ws->pool)->offset, run))
         return error_set(EINVAL, "the root object at offset %llu cannot be freed",
                          (unsigned long long)pool_root_block(ws->pool)->offset);

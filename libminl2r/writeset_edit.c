@@ -73,7 +73,7 @@ static void move_to_copy(struct writeset *ws, uint64_t offset, uint64_t size)
 int writeset_edit(struct writeset *ws, uint64_t offset, uint64_t size, uint8_t **copy)
 {
     if (!is_data(&ws->pool->geo, offset, size))
-        return outside(offset, size);
+        return outside(ws, offset, size);
     struct edit *edit = find_edit(ws, offset, size);
 
     if (edit) {

@@ -26,10 +26,9 @@ static inline int no_memory(void)
     return error_set(ENOMEM, "no memory for the transaction");
 }
 
-static inline int outside(uint64_t offset, uint64_t size)
+static inline int outside(const struct writeset *ws, uint64_t offset, uint64_t size)
 {
-    return error_set(EINVAL, "[%llu, +%llu) is not in the pool's data area",
-                     (unsigned long long)offset, (unsigned long long)size);
+    return pool_outside(ws->pool, offset, size);
 }
 
 static inline int not_allocated(uint64_t block)

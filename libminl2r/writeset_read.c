@@ -57,7 +57,7 @@ int writeset_read(struct writeset *ws, void *dst, uint64_t src, uint64_t size)
     if (size == 0)
         return 0;
     if (!is_data(&ws->pool->geo, src, size))
-        return outside(src, size);
+        return outside(ws, src, size);
     while (next_piece(&ws->pool->geo, src, size, &piece))
         read_block(ws, &piece, bytes + piece.from);
     read_plain(&ws->plain, bytes, src, size);

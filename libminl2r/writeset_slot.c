@@ -404,7 +404,9 @@ int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
         return 0;
     if (slot % sizeof(uint64_t) != 0 ||
         !is_data(&ws->pool->geo, slot, sizeof(uint64_t)))
-        return error_set(EINVAL, "no slot at offset %llu", (unsigned long long)slot);
+        return slot < ws->pool->pm.size ? error_set(EINVAL, "no slot at offset %llu",
+                                                    (unsigned long long)slot)
+                                        : outside(ws, slot, sizeof(slot));
     if (size > ws->pool->geo.block_size || offset > ws->pool->geo.block_size - size)
         return error_set(EINVAL, "[%u, +%u) is past the end of a block", offset, size);
     int result = sort_plain(ws);

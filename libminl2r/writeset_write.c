@@ -294,7 +294,7 @@ __attribute__((noinline)) static int queue_any(struct writeset *ws, uint64_t dst
     if (size == 0)
         return 0;
     if (!is_data(&ws->pool->geo, dst, size))
-        return outside(dst, size);
+        return outside(ws, dst, size);
     if (ws->block_count == 0)
         prefetch_old_bytes(ws, dst, size);
     int result = is_beside_loose(ws, dst, size) ? 0 : sort_swaps(ws);
@@ -331,9 +331,9 @@ int writeset_copy(struct writeset *ws, uint64_t dst, uint64_t src, uint64_t size
     if (size == 0)
         return 0;
     if (!is_data(&ws->pool->geo, dst, size))
-        return outside(dst, size);
+        return outside(ws, dst, size);
     if (!is_data(&ws->pool->geo, src, size))
-        return outside(src, size);
+        return outside(ws, src, size);
     uint8_t *bytes = arena_alloc(&ws->arena, size);
 
     if (!bytes)
@@ -350,7 +350,7 @@ int writeset_check_allocated(const struct writeset *ws, uint64_t offset, uint64_
     struct piece piece = {0};
 
     if (size > 0 && !is_data(&ws->pool->geo, offset, size))
-        return outside(offset, size);
+        return outside(ws, offset, size);
     while (next_piece(&ws->pool->geo, offset, size, &piece))
         if (!is_allocated(ws, piece.block) && !is_own(ws, piece.block))
             return not_allocated(piece.block);
@@ -363,7 +363,7 @@ int writeset_write_fresh(struct writeset *ws, uint64_t dst, const void *src,
     if (size == 0)
         return 0;
     if (!is_data(&ws->pool->geo, dst, size))
-        return outside(dst, size);
+        return outside(ws, dst, size);
     int result = writeset_check_allocated(ws, dst, size);
 
     if (result < 0)

@@ -164,10 +164,41 @@ static void store64_of_what_is_no_word_of_the_data_is_einval(void **state)
     const uint64_t *word = minl2r_root(f->pool, 64);
     const void *misaligned = (const uint8_t *)word + 4;
 
-    assert_error(minl2r_store64(f->pool, NULL, 1), EINVAL, "no aligned word");
+    assert_error(minl2r_store64(f->pool, NULL, 1), EINVAL,
+                 "address NULL is not in the pool");
     assert_error(minl2r_store64(f->pool, misaligned, 1), EINVAL, "no aligned word");
     assert_error(minl2r_store64(f->pool, word - POOL_SIZE / 8, 1), EINVAL,
-                 "no aligned word");
+                 "is not in the pool");
+}
+
+static void a_pointer_outside_of_the_pool_is_named_as_one(void **state)
+{
+    struct fixture *f = *state;
+    const uint64_t *word = minl2r_root(f->pool, 64);
+    const struct minl2r_slab *no_slab = NULL;
+    uint64_t in_dram = 0, *copy, offset;
+    char named[64];
+    struct minl2r_tx *tx = begin(f->pool);
+
+    snprintf(named, sizeof(named), "address %p is not in the pool", (void *)&in_dram);
+    assert_error(minl2r_tx_write(tx, NULL, word, 8), EINVAL,
+                 "address NULL is not in the pool");
+    assert_error(minl2r_tx_write(tx, &in_dram, word, 8), EINVAL, named);
+    assert_error(minl2r_tx_zero(tx, &in_dram, 8), EINVAL, named);
+    assert_error(minl2r_tx_copy(tx, &in_dram, word, 8), EINVAL, named);
+    assert_error(minl2r_tx_copy(tx, word, &in_dram, 8), EINVAL, named);
+    assert_error(minl2r_tx_edit(tx, &in_dram, 8, &copy), EINVAL, named);
+    assert_error(minl2r_tx_write_fresh(tx, &in_dram, word, 8), EINVAL, named);
+    assert_error(minl2r_tx_write_block(tx, &in_dram, 0, word, 8), EINVAL, named);
+    assert_error(minl2r_tx_read(tx, &in_dram, &in_dram, 8), EINVAL, named);
+    assert_error(minl2r_tx_snapshot(tx, &in_dram, 8, NULL), EINVAL, named);
+    assert_error(minl2r_slab_alloc(tx, no_slab, 8, &offset), EINVAL, "address NULL");
+    assert_error(minl2r_store64(f->pool, &in_dram, 1), EINVAL, named);
+    /* In the pool, but not the program's. */
+    assert_error(
+        minl2r_tx_write(tx, word - minl2r_offset(f->pool, word) / 8, &in_dram, 8),
+        EINVAL, "[0, +8) is not in the pool's data area");
+    assert_ok(minl2r_tx_abort(tx));
 }
 
 /* ---- Closing --------------------------------------------------------------------- */
@@ -238,6 +269,7 @@ int main(void)
         test(what_is_no_data_has_no_offset),
         test(store64_is_there_at_once_and_after_reopening),
         test(store64_of_what_is_no_word_of_the_data_is_einval),
+        test(a_pointer_outside_of_the_pool_is_named_as_one),
         test(pool_with_an_open_transaction_stays_open),
         test(closing_nothing_is_allowed),
         test(missing_arguments_are_einval),

@@ -561,7 +561,8 @@ static void a_slab_outside_the_data_area_is_einval(void **state)
     fixture_create(f, POOL_SIZE, NULL);
     struct minl2r_tx *tx = begin(f);
 
-    assert_error(minl2r_slab_alloc(tx, &in_dram, 100, &offset), EINVAL, "data area");
+    assert_error(minl2r_slab_alloc(tx, &in_dram, 100, &offset), EINVAL,
+                 "is not in the pool");
     assert_ok(minl2r_tx_abort(tx));
 }
 

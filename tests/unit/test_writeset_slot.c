@@ -258,7 +258,8 @@ static void misplaced_slots_and_offsets_are_einval(void **state)
 
     assert_error(minl2r_tx_write_block(bed->tx, misaligned, 0, "x", 1), EINVAL,
                  "no slot");
-    assert_error(minl2r_tx_write_block(bed->tx, NULL, 0, "x", 1), EINVAL, "no slot");
+    assert_error(minl2r_tx_write_block(bed->tx, NULL, 0, "x", 1), EINVAL,
+                 "address NULL is not in the pool");
     const void *unallocated = bed->mp.memory + POOL_SIZE - 8;
 
     assert_error(minl2r_tx_write_block(bed->tx, unallocated, 0, "x", 1), EINVAL,
