@@ -18,6 +18,9 @@
  *     pmfs_release(fs, attr.ino);
  *     pmfs_unmount(fs);
  *
+ * Compile and link with `pkg-config --cflags --libs pmfs`, or, in CMake, the target minl2r::pmfs
+ * of find_package(minl2r). A program that is whole is in libpmfs(7).
+ *
  * Contract, for every call unless it says otherwise:
  *
  *   Returns      0, or a negative errno. Results come through the last parameters,
@@ -71,7 +74,8 @@ struct pmfs;
 
 /*
  * The message of this thread's last call that failed with -EUCLEAN or -EIO, or of the
- * last failed call of the next section: one line, without a newline, never NULL.
+ * last failed call of the next section: one line, without a newline, never NULL. Other
+ * errors say all by their number, and leave it as it was: empty, or of an older call.
  */
 const char *pmfs_errormsg(void);
 
