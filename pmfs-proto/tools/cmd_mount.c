@@ -129,17 +129,22 @@ static bool set_mount_option(struct request *request, const char *option)
     return set_flag(&request->daemon, option) || request->sloppy;
 }
 
-static bool set_mount_options(struct request *request, char *list)
+/* 0, or the exit status. */
+static int set_mount_options(struct request *request, char *list)
 {
     char *rest = list, *option;
 
     while ((option = strsep(&rest, ",")) != NULL) {
+        if (strcmp(option, "remount") == 0) {
+            fputs("pmfs mount: remount is not supported: unmount first\n", stderr);
+            return MOUNT_EXIT_FAILED;
+        }
         if (*option != '\0' && !set_mount_option(request, option)) {
             fprintf(stderr, "pmfs mount: unknown or wrong option '%s'\n", option);
-            return false;
+            return MOUNT_EXIT_USAGE;
         }
     }
-    return true;
+    return 0;
 }
 
 /* ---- Mounting ---------------------------------------------------------------- */
@@ -226,21 +231,22 @@ static int mount_pool(struct request *request, const char *pool, const char *mou
     return daemon_mount(&request->daemon) < 0 ? MOUNT_EXIT_FAILED : 0;
 }
 
-static bool parse_option(struct request *request, int option, char *value)
+/* 0, or the exit status. */
+static int parse_option(struct request *request, int option, char *value)
 {
     switch (option) {
     case 'o':
         return set_mount_options(request, value);
     case 'f':
         request->daemon.foreground = true;
-        return true;
+        return 0;
     case 's':
         request->daemon.single_thread = true;
-        return true;
+        return 0;
     case 'p':
-        return set_pid_file(request, value);
+        return set_pid_file(request, value) ? 0 : MOUNT_EXIT_USAGE;
     default:
-        return false;
+        return MOUNT_EXIT_USAGE;
     }
 }
 
@@ -271,8 +277,9 @@ int cmd_mount(int argc, char **argv)
             fputs(help, stdout);
             return 0;
         }
-        if (!parse_option(&request, option, optarg))
-            return wrong_usage(NULL);
+        int status = parse_option(&request, option, optarg);
+        if (status != 0)
+            return status == MOUNT_EXIT_USAGE ? wrong_usage(NULL) : status;
     }
     if (argc - optind != 2)
         return wrong_usage("a POOL and a DIRECTORY have to be named");
@@ -300,7 +307,8 @@ int cmd_mount_helper(int argc, char **argv)
         fputs(helper_help, stderr);
         return MOUNT_EXIT_USAGE;
     }
-    if (list != NULL && !set_mount_options(&request, list))
-        return MOUNT_EXIT_USAGE;
+    int status = list != NULL ? set_mount_options(&request, list) : 0;
+    if (status != 0)
+        return status;
     return mount_pool(&request, argv[optind], argv[optind + 1]);
 }

@@ -31,6 +31,7 @@ static const struct command {
     /* As installed for mount(8), mkfs(8) and fsck(8). */
     {"mkfs.pmfs", cmd_mkfs, PLAIN_EXIT_FAILED, NULL},
     {"mount.pmfs", cmd_mount_helper, MOUNT_EXIT_FAILED, NULL},
+    {"mount.fuse.pmfs", cmd_mount_helper, MOUNT_EXIT_FAILED, NULL},
     {"fsck.pmfs", cmd_fsck, FSCK_EXIT_FAILED, NULL},
 };
 

@@ -32,6 +32,7 @@ trap clean_up EXIT
 mkdir "$dir/mount" "$dir/sbin"
 cp "$(command -v fsck)" "$dir/sbin/"
 ln -s "$tool" "$dir/sbin/mount.pmfs"
+ln -s "$tool" "$dir/sbin/mount.fuse.pmfs"
 ln -s "$tool" "$dir/sbin/fsck.pmfs"
 ln -s "$tool" "$dir/sbin/mkfs.pmfs"
 mount --bind "$dir/sbin" "$(realpath /sbin)"
@@ -47,7 +48,15 @@ umount "$dir/mount" || fail "umount"
 mount -t pmfs -o ro "$dir/pool" "$dir/mount" || fail "mount -t pmfs"
 [ "$(cat "$dir/mount/file")" = content ] || fail "the file is another"
 (: >"$dir/mount/other") 2>/dev/null && fail "mounted read-only, it takes a file"
+status=0
+mount -o remount,ro "$dir/mount" 2>"$dir/error" || status=$?
+[ $status -eq 32 ] || fail "remount ends with $status"
+grep -q "remount is not supported: unmount first" "$dir/error" || fail "$(cat "$dir/error")"
 "$tool" umount "$dir/mount"
+# As findmnt names the type, and fstab has it when it is made of that.
+mount -t fuse.pmfs "$dir/pool" "$dir/mount" || fail "mount -t fuse.pmfs"
+[ "$(cat "$dir/mount/file")" = content ] || fail "the file is another by fuse.pmfs"
+umount "$dir/mount" || fail "umount of fuse.pmfs"
 mount -t pmfs -o no_such_option "$dir/pool" "$dir/mount" 2>/dev/null &&
     fail "an unknown option is taken"
 
