@@ -29,17 +29,35 @@ if command -v systemd-analyze >/dev/null; then
         fail "systemd refuses the units"
 fi
 
-# The command of a line of the unit, as systemd fills it in.
-command_of() { # DIRECTIVE
+# The command of a line of the unit, as systemd fills it in, as words for the shell.
+command_of() { # DIRECTIVE [OPTIONS]
     sed -n "s/^$1=//p" "$service" |
-        sed "s#\${POOL}#$dir/pool#; s#\${DIRECTORY}#$dir/mount#; s#\${OPTIONS}#allow_other#"
+        sed "s#\${POOL}#$dir/pool#; s#\${DIRECTORY}#$dir/mount#; s#\${OPTIONS}#${2:-allow_other}#" |
+        sed 's#\$\$#$#g'
 }
 
 mkdir "$dir/mount"
 "$tool" mkfs "$dir/pool" 16M >/dev/null
-read -ra check <<<"$(command_of ExecStartPre)"
-read -ra start <<<"$(command_of ExecStart)"
-read -ra stop <<<"$(command_of ExecStop)"
+eval "check=($(command_of ExecStartPre))"
+eval "start=($(command_of ExecStart))"
+eval "stop=($(command_of ExecStop))"
+
+# Repaired is well; whatever else fsck says is not.
+for status in 0 1 4 8 16; do
+    printf '#!/bin/sh\n[ "$1 $2 $3" = "fsck -a %s" ] || exit 99\nexit %d\n' \
+        "$dir/pool" $status >"$dir/fsck_says"
+    chmod +x "$dir/fsck_says"
+    result=0
+    "${check[@]//$tool/$dir/fsck_says}" || result=$?
+    [ $((result == 0)) -eq $((status <= 1)) ] || fail "fsck says $status, ExecStartPre $result"
+done
+# A wrong option is a failure, which is final.
+eval "wrong=($(command_of ExecStart nonsense))"
+result=0
+"${wrong[@]}" 2>/dev/null || result=$?
+[ $result -ne 0 ] || fail "a wrong option is taken"
+grep -q '^SuccessExitStatus' "$service" && fail "a failure is taken for success"
+grep -qx "RestartPreventExitStatus=$result" "$service" || fail "a wrong option is tried again"
 
 start_service() {
     "${check[@]}" || fail "ExecStartPre"
