@@ -57,8 +57,8 @@ static int check_magic(const struct pm_super *super)
     static const uint8_t empty[sizeof(super->magic)];
 
     if (memcmp(super->magic, empty, sizeof(empty)) == 0)
-        return error_set(EUCLEAN,
-                         "superblock: empty; creating the pool was not finished");
+        return error_set(EUCLEAN, "superblock: empty: its creation was not finished, "
+                                  "or it was overwritten");
     if (memcmp(super->magic, PM_MAGIC, sizeof(super->magic)) != 0)
         return error_set(EINVAL, "not a MinL2R pool: the file begins with other bytes");
     if (super->format > PM_FORMAT)

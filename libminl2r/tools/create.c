@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -81,10 +82,15 @@ static bool is_device(const char *path)
 static enum tool_exit run(const char *path, cJSON *out)
 {
     struct minl2r_pool *pool;
+    struct pm_super plan;
 
     if (!is_size_given && !is_device(path)) {
         cJSON_AddStringToObject(out, "error",
                                 "--size is missing; only a device has its own size");
+        return TOOL_USAGE;
+    }
+    if (is_size_given && geometry_plan(&plan, size, &options) < 0) {
+        tool_error(out, -EINVAL);
         return TOOL_USAGE;
     }
     int result = minl2r_pool_create(path, layout, size, &options, &pool);

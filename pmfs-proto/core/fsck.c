@@ -958,21 +958,45 @@ int fsck_pool(struct minl2r_pool *pool, pmfs_fsck_fn *found, void *arg,
     return rc;
 }
 
-/* Its findings do not end the check: what can be believed of the files is looked at. */
-static int check_pool(struct fsck *fsck, const char *path)
-{
-    int rc = minl2r_pool_check(path, library_found, fsck);
+/* The last finding is held back: what keeps the pool from being opened is told once. */
+struct pool_findings {
+    struct fsck *fsck;
+    char last[256]; /* empty: none */
+};
 
-    if (rc == -EUCLEAN && fsck->sum.findings == 0)
-        library_found(fsck, minl2r_errormsg());
+static void pass_on(struct pool_findings *found)
+{
+    if (found->last[0])
+        library_found(found->fsck, found->last);
+    found->last[0] = 0;
+}
+
+static void pool_found(void *arg, const char *what)
+{
+    struct pool_findings *found = arg;
+
+    pass_on(found);
+    snprintf(found->last, sizeof(found->last), "%s", what);
+}
+
+/* Its findings do not end the check: what can be believed of the files is looked at. */
+static int check_pool(struct pool_findings *found, const char *path)
+{
+    int rc = minl2r_pool_check(path, pool_found, found);
+
+    if (rc == -EUCLEAN && found->fsck->sum.findings == 0 && !found->last[0])
+        pool_found(found, minl2r_errormsg());
     return rc == -EUCLEAN ? 0 : rc;
 }
 
-static int check_files(struct fsck *fsck, const char *path)
+static int check_files(struct pool_findings *found, const char *path)
 {
+    struct fsck *fsck = found->fsck;
     struct minl2r_pool *pool;
     int rc = view_open(path, PMFS_LAYOUT, &pool);
 
+    if (rc != -EUCLEAN || strcmp(found->last, minl2r_errormsg()) != 0)
+        pass_on(found);
     if (rc == -EUCLEAN)
         report(fsck, "pool: so damaged that its files were not looked at: %s",
                minl2r_errormsg());
@@ -988,9 +1012,10 @@ int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
 {
     struct teller teller = {found, arg};
     struct fsck fsck = {.visit = tell, .arg = &teller};
-    int rc = check_pool(&fsck, path);
+    struct pool_findings pool = {.fsck = &fsck};
+    int rc = check_pool(&pool, path);
 
-    rc = rc < 0 ? fs_error(-rc, "%s", minl2r_errormsg()) : check_files(&fsck, path);
+    rc = rc < 0 ? fs_error(-rc, "%s", minl2r_errormsg()) : check_files(&pool, path);
     finish(&fsck, summary);
     return rc;
 }

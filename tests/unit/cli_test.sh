@@ -100,8 +100,10 @@ expect 2 create --size 4M --log-size x "$dir/new"
 says '^minl2r create: --log-size: "x" is not a size'
 expect 2 create "$dir/new"
 says "^minl2r create: $dir/new: --size is missing"
-expect 3 create --size 0 "$dir/new"
+expect 2 create --size 0 "$dir/new"
 says "a pool of 0 bytes"
+expect 2 create --size 4M --lanes 99999 "$dir/new"
+says "lanes is 99999: at most"
 expect 2 create --size 4M --pointer-threshold most "$dir/new"
 says '"most" is not half, auto, always, never or a size'
 expect 2 create --size 4M --mode 999 "$dir/new"
@@ -130,6 +132,14 @@ expect 0 info --json "$dir/new"
 json "$threshold" pointer_threshold
 rm "$dir/new"
 
+it "check of a filesystem names the command that looks at its files"
+expect 0 check "$pool"
+grep -q fsck "$out" && fail "a hint for another layout"
+expect 0 create --size 4M --layout pmfs "$dir/new"
+expect 0 check "$dir/new"
+says "^hint: a filesystem: .pmfs fsck. looks at its files, too$"
+rm "$dir/new"
+
 it "create refuses an existing file"
 expect 3 create --size 4M "$pool"
 says "File exists"
@@ -141,7 +151,7 @@ says "cannot allocate 4194304 bytes for $dir/new: File too large"
 [ ! -e "$dir/new" ] || fail "a file was left"
 
 it "create tells why the library refuses, and leaves no file"
-expect 3 create --size 4M --block-size 5000 "$dir/new"
+expect 2 create --size 4M --block-size 5000 "$dir/new"
 says "block_size is 5000"
 [ ! -e "$dir/new" ] || fail "a file was left"
 
