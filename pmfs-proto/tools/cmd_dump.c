@@ -279,14 +279,23 @@ static int show_directory(struct dump *dump, uint64_t ino, const struct pm_inode
 
 /* ---- Commands ---------------------------------------------------------------- */
 
+static int check_inodes(struct dump *dump, const uint64_t *inos, int count)
+{
+    uint8_t state;
+
+    for (int i = 0; i < count; i++)
+        if (!find_inode(dump, inos[i], &state))
+            return fs_error(ENOENT, "there is no inode %" PRIu64, inos[i]);
+    return 0;
+}
+
+/* One that is there. */
 static int show_inode(struct dump *dump, uint64_t ino)
 {
     uint8_t state;
     const struct pm_inode *pm = find_inode(dump, ino, &state);
     cJSON *blocks = NULL, *entries = NULL;
 
-    if (!pm)
-        return fs_error(ENOENT, "there is no inode %" PRIu64, ino);
     if (dump->json) {
         cJSON *object = inode_json(ino, state, pm);
 
@@ -350,6 +359,8 @@ static int show(struct dump *dump, struct minl2r_pool *pool, const uint64_t *ino
 
     if (rc == 0)
         rc = open_table(dump);
+    if (rc == 0)
+        rc = check_inodes(dump, inos, count); /* before anything is printed */
     if (rc < 0)
         return rc;
     show_super(dump);

@@ -32,8 +32,9 @@ static const char help[] =
     "  -j, --json        findings and summary, or the error, as one JSON object; to "
     "repair,\n"
     "                    it needs --yes\n"
+    "  -V                print the version\n"
     "      --help\n"
-    "  -f, -V, -C FD, -T accepted for fsck(8); without effect\n\n"
+    "  -f, -C FD, -T     accepted for fsck(8); without effect\n\n"
     "Exit status: 0 consistent, 1 errors found and all repaired, 4 errors left, 8 "
     "could "
     "not\n"
@@ -282,6 +283,10 @@ int cmd_fsck(int argc, char **argv)
     while ((option = getopt_long(argc, argv, "japnyfrVC::T", options, NULL)) != -1) {
         if (option == 'h') {
             fputs(help, stdout);
+            return 0;
+        }
+        if (option == 'V') {
+            printf("pmfs %d.%d\n", MINL2R_MAJOR, MINL2R_MINOR);
             return 0;
         }
         if (option == '?')

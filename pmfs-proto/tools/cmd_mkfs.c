@@ -36,6 +36,7 @@ static const char help[] =
     "it "
     "open\n"
     "  -j, --json             what was made, or the error, as one JSON object\n"
+    "  -V                     print the version\n"
     "      --help\n\n"
     "Exit status: 0 made, 1 failed, 2 wrong usage.\n";
 
@@ -286,9 +287,13 @@ int cmd_mkfs(int argc, char **argv)
     struct request request = {.options = {.root_uid = getuid(), .root_gid = getgid()}};
     int option;
 
-    while ((option = getopt_long(argc, argv, "b:l:r:fj", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "b:l:r:fjV", options, NULL)) != -1) {
         if (option == 'h') {
             fputs(help, stdout);
+            return 0;
+        }
+        if (option == 'V') {
+            printf("pmfs %d.%d\n", MINL2R_MAJOR, MINL2R_MINOR);
             return 0;
         }
         if (!parse_option(&request, option, optarg))

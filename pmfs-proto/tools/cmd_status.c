@@ -230,6 +230,18 @@ static void fail(struct run *run, const char *path, int error)
     snprintf(who, sizeof(who), "pmfs %s", run->view->name);
     console_fail(who, path, why);
     run->status = PLAIN_EXIT_FAILED;
+    if (run->list == NULL)
+        return;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddItemToArray(run->list, object);
+    cJSON_AddStringToObject(object, "path", path);
+    cJSON_AddStringToObject(object, "error", why);
+}
+
+static void print_heading(const struct run *run)
+{
+    if (run->list == NULL && !run->has_shown && run->view->heading != NULL)
+        puts(run->view->heading);
 }
 
 static void show(void *arg, const struct mounted *where)
@@ -243,6 +255,7 @@ static void show(void *arg, const struct mounted *where)
         return;
     }
     if (run->list == NULL) {
+        print_heading(run);
         if (run->has_shown && run->view->heading == NULL)
             putchar('\n');
         run->has_shown = true;
@@ -288,12 +301,12 @@ static int run_view(const struct view *view, int argc, char **argv)
         }
         run.list = run.list == NULL ? cJSON_CreateArray() : run.list;
     }
-    if (run.list == NULL && view->heading != NULL)
-        puts(view->heading);
     for (int i = optind; i < argc; i++)
         show_path(&run, argv[i]);
     if (optind == argc)
         mounts_visit(show, &run);
+    if (run.status == 0)
+        print_heading(&run); /* of nothing, if nothing is mounted */
     if (run.list != NULL)
         json_print(run.list);
     cJSON_Delete(run.list);
@@ -304,7 +317,8 @@ static int run_view(const struct view *view, int argc, char **argv)
     "Each PATH is a mount point, the pool of a mount, or anything inside one; "        \
     "without one,\n"                                                                   \
     "all mounts are shown.\n\n"                                                        \
-    "  -j, --json   an array of objects\n"                                             \
+    "  -j, --json   an array of objects; with a member \"error\" where there is "      \
+    "nothing\n"                                                                        \
     "      --help\n\n"                                                                 \
     "Exit status: 0 shown, 1 failed, 2 wrong usage.\n"
 

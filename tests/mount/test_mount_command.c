@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "include/minl2r.h"
 #include "libminl2r/layout.h"
 
 static void every_command_explains_itself(void **state)
@@ -714,6 +715,7 @@ static void dump_shows_inodes_maps_and_names(void **state)
     assert_said(f, "free");
     assert_int_equal(pmfs(f, "dump", f->pool, "99999", NULL), 1);
     assert_said(f, "there is no inode 99999");
+    assert_null(strstr(f->output, "format"));
     assert_int_equal(pmfs(f, "dump", f->pool, "x", NULL), 2);
     assert_int_equal(pmfs(f, "dump", "--json", f->pool, "1", NULL), 0);
     assert_int_equal((int)json_number(f, "block_size"), 4096);
@@ -773,6 +775,23 @@ static void what_is_not_mounted_has_no_status(void **state)
 
     assert_int_equal(pmfs(f, "stat", f->pool, NULL), 1);
     assert_said(f, "no pmfs is mounted here");
+    assert_int_equal(pmfs(f, "stats", "--json", f->pool, NULL), 1);
+    assert_said(f, "\"error\":");
+    assert_said(f, "\"path\":");
+    assert_int_equal(pmfs(f, "df", f->pool, NULL), 1);
+    assert_null(strstr(f->output, "available"));
+}
+
+static void mkfs_and_fsck_tell_their_version(void **state)
+{
+    struct mount_fixture *f = *state;
+    char version[32];
+
+    snprintf(version, sizeof(version), "pmfs %d.%d", MINL2R_MAJOR, MINL2R_MINOR);
+    assert_int_equal(pmfs(f, "mkfs", "-V", NULL), 0);
+    assert_said(f, version);
+    assert_int_equal(pmfs(f, "fsck", "-V", NULL), 0);
+    assert_said(f, version);
 }
 
 int main(void)
@@ -780,6 +799,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_empty(every_command_explains_itself),
         test_empty(an_unknown_command_is_refused),
+        test_empty(mkfs_and_fsck_tell_their_version),
         test_empty(messages_begin_with_the_command_and_name_the_file_once),
         test_made(output_that_is_lost_is_an_error),
         test_made(nothing_is_written_into_the_pool_where_streams_are_closed),
