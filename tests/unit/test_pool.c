@@ -403,7 +403,8 @@ static void pool_whose_creation_was_cut_short_is_damaged(void **state)
 
     create_and_close(f);
     fixture_poke(f, 0, "\0\0\0\0\0\0\0", 8);
-    expect_open_error(f, EUCLEAN, "its creation was not finished, or it was overwritten");
+    expect_open_error(f, EUCLEAN,
+                      "its creation was not finished, or it was overwritten");
 }
 
 static void other_layout_is_refused_and_both_are_named(void **state)
