@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -13,6 +14,7 @@
 #include "crashtest/schedules.h"
 #include "crashtest/workers.h"
 #include "include/crashtest.h"
+#include "include/minl2r.h"
 
 #define FAILURES_MAX 3
 #define SCHEDULES_MAX 1000000
@@ -147,6 +149,23 @@ static void start_afresh(char **argv)
     execv("/proc/self/exe", argv);
 }
 
+/* In either libminl2r, static or shared; and only in the one with hooks. */
+#pragma weak minl2r_errormsg
+#pragma weak minl2r_is_traced
+extern const char minl2r_is_traced;
+
+/* Its stores would be unseen, and what is found would be none of the program's. */
+static const char *why_not_tested(void)
+{
+    bool is_linked = minl2r_errormsg || dlsym(RTLD_DEFAULT, "minl2r_errormsg");
+    bool is_traced = &minl2r_is_traced || dlsym(RTLD_DEFAULT, "minl2r_is_traced");
+
+    if (is_linked && !is_traced)
+        return "it is linked with libminl2r, which is not traced: use "
+               "-lminl2r_traced instead of -lminl2r";
+    return NULL;
+}
+
 static enum suite_result write_reports(const struct options *options,
                                        const struct report *report)
 {
@@ -163,6 +182,14 @@ static enum suite_result write_reports(const struct options *options,
     return json < 0 || html < 0 ? SUITE_NOT_TESTED : SUITE_PASSED;
 }
 
+static enum suite_result cannot_test(const struct crashtest_program *program,
+                                     const char *why)
+{
+    fprintf(stderr, "%s: cannot be tested: %s\n",
+            program->name ? program->name : "crashtest", why);
+    return SUITE_NOT_TESTED;
+}
+
 static enum suite_result run_test(struct options *options,
                                   const struct crashtest_program *program)
 {
@@ -171,11 +198,8 @@ static enum suite_result run_test(struct options *options,
         options->replay ? schedules_replay(schedules, program, options->replay)
                         : schedules_test(schedules, program);
 
-    if (result == SUITE_NOT_TESTED) {
-        fprintf(stderr, "%s: cannot be tested: %s\n",
-                program->name ? program->name : "crashtest", schedules->error);
-        return SUITE_NOT_TESTED;
-    }
+    if (result == SUITE_NOT_TESTED)
+        return cannot_test(program, schedules->error);
     report_text(&schedules->report, stdout);
     if (write_reports(options, &schedules->report) == SUITE_PASSED)
         return result;
@@ -196,6 +220,10 @@ int crashtest_main(int argc, char **argv, const struct crashtest_program *progra
     }
     if (!options_can_write(argv[0], options.json, options.html))
         return SUITE_NOT_TESTED;
+    const char *why_not = why_not_tested();
+
+    if (why_not)
+        return cannot_test(program, why_not);
     start_afresh(argv);
     options.schedules.options.command = argv[0];
     enum suite_result result = run_test(&options, program);

@@ -211,15 +211,24 @@ static void print_failure(const struct report *report, const struct failure *fai
     fprintf(out, "  again     %s --replay %s\n\n", report->command, failure->id);
 }
 
+void report_unseen(const struct report_unseen *unseen, char *text, size_t size)
+{
+    snprintf(text, size,
+             "%llu word%s of PM %s stored unseen by the tester, first at offset "
+             "0x%llx%s%s%s.",
+             (unsigned long long)unseen->words, unseen->words == 1 ? "" : "s",
+             unseen->words == 1 ? "was" : "were", (unsigned long long)unseen->at,
+             unseen->in[0] ? " in \"" : "", unseen->in, unseen->in[0] ? "\"" : "");
+}
+
 static void print_unseen(const struct report_unseen *unseen, FILE *out)
 {
+    char text[200];
+
     if (unseen->words == 0)
         return;
-    fprintf(out,
-            "note: %llu words of PM were stored unseen by the tester, first at offset "
-            "0x%llx%s%s%s.\n",
-            (unsigned long long)unseen->words, (unsigned long long)unseen->at,
-            unseen->in[0] ? " in \"" : "", unseen->in, unseen->in[0] ? "\"" : "");
+    report_unseen(unseen, text, sizeof(text));
+    fprintf(out, "note: %s\n", text);
     fputs(unseen->is_blind
               ? "      Was the program compiled by crashtest-cc? It "
                 "shows no store at all.\n"
@@ -229,9 +238,23 @@ static void print_unseen(const struct report_unseen *unseen, FILE *out)
           out);
 }
 
+/* What it may explain comes after it. */
+static void print_all_unseen(const struct report *report, FILE *out)
+{
+    bool is_any = false;
+
+    for (size_t i = 0; i < report->workload_count; i++) {
+        print_unseen(&report->workloads[i].unseen, out);
+        is_any |= report->workloads[i].unseen.words > 0;
+    }
+    if (is_any && report->failure_count > 0)
+        fputs("      What follows may come of that: such code may have flushed, "
+              "unseen, too.\n\n",
+              out);
+}
+
 static void print_notes(const struct report_workload *workload, FILE *out)
 {
-    print_unseen(&workload->unseen, out);
     if (workload->never_flushes)
         fputs("note: the program never flushes: nothing that it stores to PM is ever "
               "durable for sure.\n",
@@ -310,6 +333,7 @@ static void print_summaries(const struct report *report, FILE *out)
 
 void report_text(const struct report *report, FILE *out)
 {
+    print_all_unseen(report, out);
     for (size_t i = 0; i < report->failure_count; i++)
         print_failure(report, &report->failures[i], out);
     for (size_t i = 0; i < report->workload_count; i++)

@@ -107,6 +107,9 @@ const struct lint_site *report_warning(const struct report *report, size_t *at,
 /* Orders of threads that did not do the same. */
 size_t report_orders(const struct report *report);
 
+/* How much was stored unseen, and where: a sentence. */
+void report_unseen(const struct report_unseen *unseen, char *text, size_t size);
+
 /* Where the thread was in that turn: a clause. */
 void report_turn(const struct report_turn *turn, char *text, size_t size);
 

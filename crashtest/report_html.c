@@ -117,6 +117,21 @@ static void print_verdict(FILE *out, const struct report *report)
             report->failure_count, report->failure_count == 1 ? " was" : "s were");
 }
 
+static void print_unseen(FILE *out, const struct report *report)
+{
+    char text[200];
+
+    for (size_t i = 0; i < report->workload_count; i++) {
+        if (report->workloads[i].unseen.words == 0)
+            continue;
+        report_unseen(&report->workloads[i].unseen, text, sizeof(text));
+        print_element(out, "<div class=\"banner\"><p><b>Not all was seen:</b> ", text,
+                      " Code that crashtest-cc did not compile, a system call, or "
+                      "inline assembly stores to PM, and may flush it, unseen, too. "
+                      "Faults that are found may come of that.</p></div>\n");
+    }
+}
+
 static void print_headline(FILE *out, const struct failure *failure)
 {
     print_element(out, "<div class=\"banner failed\"><p class=\"headline\">",
@@ -503,6 +518,7 @@ static void print_page(FILE *out, const struct report *report)
     print_element(out, "<title>crashtest: ", report->name, "</title></head><body>\n");
     print_element(out, "<h1>crashtest: ", report->name, "</h1>\n");
     print_intro(out, report);
+    print_unseen(out, report);
     print_verdict(out, report);
     for (size_t i = 0; i < report->failure_count; i++)
         print_failure(out, report, &report->failures[i]);

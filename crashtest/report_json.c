@@ -176,6 +176,23 @@ static void print_warnings(FILE *out, const struct report *report)
     fputs(*comma ? "\n  ],\n" : "],\n", out);
 }
 
+/* Of the first workload that has some. */
+static void print_unseen(FILE *out, const struct report *report)
+{
+    size_t i = 0;
+
+    while (i < report->workload_count && report->workloads[i].unseen.words == 0)
+        i++;
+    if (i == report->workload_count)
+        return;
+    const struct report_unseen *unseen = &report->workloads[i].unseen;
+
+    fprintf(out, "  \"unseen\": {\"words\": %llu, \"offset\": %llu, \"operation\": ",
+            (unsigned long long)unseen->words, (unsigned long long)unseen->at);
+    report_json_string(out, unseen->in);
+    fputs("},\n", out);
+}
+
 static void print_report(FILE *out, const struct report *report)
 {
     const struct report_workload total = report_total(report);
@@ -184,6 +201,7 @@ static void print_report(FILE *out, const struct report *report)
     print_counts(out, &total, "  ");
     fprintf(out, ",\n  \"strategy\": \"%s\",\n  \"seed\": %llu,\n",
             report->options->strategy->name, (unsigned long long)report->options->seed);
+    print_unseen(out, report);
     print_workloads(out, report);
     print_schedules(out, report);
     print_warnings(out, report);

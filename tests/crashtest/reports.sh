@@ -79,6 +79,12 @@ well_formed "$work/threads.html"
 BUG='message is no text' "$pair" --json "$work/bytes.json" >/dev/null || true
 expect "$work/bytes.json" 'failures;0;message' $'recovery fails: found \xef\xbf\xbd'
 
+# What was stored unseen is said, too.
+BUG='unseen store' "$pair" --json "$work/unseen.json" --html "$work/unseen.html" >/dev/null
+expect "$work/unseen.json" 'unseen;words' 1
+contains "$work/unseen.html" 'Not all was seen'
+well_formed "$work/unseen.html"
+
 # What cannot be written is refused before anything is tried, and nothing is left behind.
 for option in --json --html; do
     for file in "$work/missing/file" "$work"; do
