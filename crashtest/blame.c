@@ -412,6 +412,12 @@ static void name_event(const struct trace_event *event, char *text, size_t size)
         return;
     source_of_event(event, &source);
     snprintf(text, size, "%s", source.place);
+    if (event->outside == 0)
+        return;
+    size_t length = strlen(text);
+
+    source_find(event->outside, &source);
+    snprintf(text + length, size - length, ", in a call at %s", source.place);
 }
 
 static void find_words(const struct search *search, const struct crash *crash,

@@ -165,8 +165,8 @@ void report_turn(const struct report_turn *turn, char *text, size_t size)
                  turn->first.kind == TRACE_BEGIN ? "begins" : "returns");
         return;
     }
-    source_of_event(&turn->first, &first);
-    source_of_event(&turn->last, &last);
+    source_of_program(&turn->first, &first);
+    source_of_program(&turn->last, &last);
     bool is_one = strcmp(first.place, last.place) == 0;
 
     snprintf(text, size, "%s%s%s", first.place, is_one ? "" : " to ",

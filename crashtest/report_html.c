@@ -212,7 +212,7 @@ static void print_turns(FILE *out, const struct failure *failure)
     fputs("</table>\n", out);
 }
 
-static void print_context(FILE *out, const struct source *source)
+static void print_context(FILE *out, const char *title, const struct source *source)
 {
     FILE *file = source->path[0] ? fopen(source->path, "r") : NULL;
     char text[300];
@@ -220,7 +220,7 @@ static void print_context(FILE *out, const struct source *source)
 
     if (!file)
         return;
-    print_element(out, "<h2>The store at ", source->place, "</h2>\n<pre>");
+    print_element(out, title, source->place, "</h2>\n<pre>");
     while (fgets(text, sizeof(text), file)) {
         line++;
         if (line + CONTEXT_LINES < source->line || line > source->line + CONTEXT_LINES)
@@ -239,8 +239,9 @@ static void print_culprit(FILE *out, const struct blame *blame)
 
     if (blame->store.size == 0)
         return;
-    source_of_event(&blame->store, &source);
-    print_context(out, &source);
+    source_of_program(&blame->store, &source);
+    print_context(out, blame->store.outside ? "<h2>The call at " : "<h2>The store at ",
+                  &source);
 }
 
 /* The lowest line from `from` on that has stores; UINT64_MAX: none. */

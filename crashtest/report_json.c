@@ -33,6 +33,20 @@ static void print_member(FILE *out, const char *name, const char *text)
     fputs(",\n", out);
 }
 
+/* Where the program called libminl2r, if that did it. */
+static void print_call(FILE *out, const struct trace_event *event)
+{
+    struct source source;
+
+    if (event->outside == 0)
+        return;
+    source_of_program(event, &source);
+    fputs(", \"call\": ", out);
+    report_json_string(out, source.place);
+    fputs(", \"call_function\": ", out);
+    report_json_string(out, source.function);
+}
+
 static void print_store(FILE *out, const struct account_entry *entry, const char *comma)
 {
     struct source source;
@@ -42,6 +56,7 @@ static void print_store(FILE *out, const struct account_entry *entry, const char
     report_json_string(out, source.place);
     fputs(", \"function\": ", out);
     report_json_string(out, source.function);
+    print_call(out, &entry->event);
     fprintf(out,
             ", \"offset\": %llu, \"size\": %u, \"before\": \"%llx\", \"after\": "
             "\"%llx\", \"lost\": %s, \"in_recovery\": %s}%s\n",
@@ -170,6 +185,7 @@ static void print_warnings(FILE *out, const struct report *report)
         report_json_string(out, source.place);
         fputs(", \"function\": ", out);
         report_json_string(out, source.function);
+        print_call(out, &site->event);
         fprintf(out, ", \"times\": %llu}", (unsigned long long)site->useless[kind]);
         comma = ",";
     }

@@ -155,19 +155,40 @@ void source_of_event(const struct trace_event *event, struct source *source)
         source_find(event->frames[0], source);
 }
 
+void source_of_program(const struct trace_event *event, struct source *source)
+{
+    if (event->outside != 0)
+        source_find(event->outside, source);
+    else
+        source_of_event(event, source);
+}
+
+static void append_place(char *text, size_t size, const char *how,
+                         const struct source *source)
+{
+    size_t length = strlen(text);
+    bool has_function = source->function[0] != 0;
+
+    snprintf(text + length, size - length, "%s%s%s%s%s", how, source->place,
+             has_function ? " (" : "", source->function, has_function ? ")" : "");
+}
+
 void source_describe(const struct trace_event *event, char *text, size_t size)
 {
     struct source source, caller;
-    size_t frame = find_frame(event, 0, &source);
+    size_t frame = find_frame(event, 0, &source), next = TRACE_FRAMES;
 
     if (frame == TRACE_FRAMES)
         source_find(event->frames[0], &source);
-    int length =
-        snprintf(text, size, "%s%s%s%s", source.place, source.function[0] ? " (" : "",
-                 source.function, source.function[0] ? ")" : "");
-
-    if (length > 0 && (size_t)length < size && frame < TRACE_FRAMES &&
-        find_frame(event, frame + 1, &caller) < TRACE_FRAMES)
-        snprintf(text + length, size - (size_t)length, ", called from %s (%s)",
-                 caller.place, caller.function);
+    else
+        next = find_frame(event, frame + 1, &caller);
+    text[0] = 0;
+    append_place(text, size, "", &source);
+    if (next < TRACE_FRAMES)
+        append_place(text, size, ", called from ", &caller);
+    if (event->outside == 0 ||
+        (next < TRACE_FRAMES && event->frames[next] == event->outside))
+        return;
+    source_find(event->outside, &caller);
+    append_place(text, size, ", in a call at ", &caller);
 }

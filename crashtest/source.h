@@ -23,7 +23,11 @@ void source_find(uintptr_t return_address, struct source *source);
  */
 void source_of_event(const struct trace_event *event, struct source *source);
 
-/* "log.c:57 (append), called from log.c:80 (insert)" */
+/* Where the program did it: the same, or where it called libminl2r. */
+void source_of_program(const struct trace_event *event, struct source *source);
+
+/* "log.c:57 (append), called from log.c:80 (insert)"; what libminl2r did, besides "in a
+ * call at log.c:91 (main)". */
 void source_describe(const struct trace_event *event, char *text, size_t size);
 
 #endif

@@ -46,7 +46,7 @@ struct trace_event *trace_add(struct trace *trace, enum trace_kind kind)
     event->size = 0;
     event->joined = event->unseen = event->locks = false;
     event->group = event->thread = 0;
-    event->at = event->before = event->after = 0;
+    event->at = event->before = event->after = event->outside = 0;
     for (unsigned i = 0; i < TRACE_FRAMES; i++)
         event->frames[i] = 0;
     return event;

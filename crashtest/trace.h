@@ -47,6 +47,7 @@ struct trace_event {
     uint64_t before; /* the piece's bytes */
     uint64_t after;
     uintptr_t frames[TRACE_FRAMES]; /* return addresses, innermost first; 0: no more */
+    uintptr_t outside; /* libminl2r did this: where it was called; 0: it did not */
 };
 
 /* Lives in memory that is shared with children, which may add to it. */

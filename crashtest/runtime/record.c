@@ -19,6 +19,12 @@ struct recorder recorder = {.hooks_left = UINT64_MAX, .compare = true};
 
 __thread size_t record_pending_size;
 
+/* Who does something to PM: as in an event. */
+struct doer {
+    uintptr_t frames[TRACE_FRAMES];
+    uintptr_t outside;
+};
+
 static __thread struct {
     uint32_t id;
     uint32_t pretended_id; /* 0: none */
@@ -27,7 +33,7 @@ static __thread struct {
     const uint8_t *address;         /* of the pending store */
     uint8_t kind;
     bool joined;
-    uintptr_t frames[TRACE_FRAMES];
+    struct doer doer;
 } self;
 
 #define ALIASES_MAX 16
@@ -252,20 +258,51 @@ void record_frames(const void *pc, uintptr_t frames[TRACE_FRAMES])
             i < self.depth ? (uintptr_t)self.callers[(self.depth - i) % DEPTH_MAX] : 0;
 }
 
-static struct trace_event *add(enum trace_kind kind,
-                               const uintptr_t frames[TRACE_FRAMES])
+/* The code of the libminl2r with hooks, if the program is linked with it. */
+#pragma weak __start_minl2r_text
+#pragma weak __stop_minl2r_text
+extern const char __start_minl2r_text[], __stop_minl2r_text[];
+
+static bool is_of_library(const void *pc)
+{
+    uintptr_t start = (uintptr_t)__start_minl2r_text;
+
+    return (uintptr_t)pc - start < (uintptr_t)__stop_minl2r_text - start;
+}
+
+static uintptr_t find_outside(const void *pc)
+{
+    if (!is_of_library(pc))
+        return 0;
+    for (uint32_t i = 1; i < self.depth && i <= DEPTH_MAX; i++) {
+        const void *caller = self.callers[(self.depth - i) % DEPTH_MAX];
+
+        if (!is_of_library(caller))
+            return (uintptr_t)caller;
+    }
+    return 0;
+}
+
+static void find_doer(const void *pc, struct doer *doer)
+{
+    record_frames(pc, doer->frames);
+    doer->outside = find_outside(pc);
+}
+
+static struct trace_event *add(enum trace_kind kind, const struct doer *doer)
 {
     struct trace_event *event = trace_add(recorder.trace, kind);
 
     event->thread = thread_id();
     for (uint32_t i = 0; i < TRACE_FRAMES; i++)
-        event->frames[i] = frames[i];
+        event->frames[i] = doer->frames[i];
+    event->outside = doer->outside;
     return event;
 }
 
 /* A store that is being cut into pieces. */
 struct store {
-    const uintptr_t *frames;
+    const struct doer *doer;
     uint32_t group;
     bool joined, unseen;
 };
@@ -278,7 +315,7 @@ static void add_piece(const struct store *store, uint64_t at, uint8_t size,
     uint64_t before = trace_load_piece(shadow, size);
     uint64_t after = trace_load_piece(recorder.base + at, size);
 
-    struct trace_event *event = add(kind, store->frames);
+    struct trace_event *event = add(kind, store->doer);
 
     event->at = at;
     event->size = size;
@@ -311,9 +348,8 @@ static void complete_pending(void)
     if (!recorder.trace || !record_find(self.address, &size, &offset))
         return;
     bool locked = lock();
-    const struct store store = {.frames = self.frames,
-                                .group = recorder.trace->groups++,
-                                .joined = self.joined};
+    const struct store store = {
+        .doer = &self.doer, .group = recorder.trace->groups++, .joined = self.joined};
 
     add_pieces(&store, offset, size, self.kind);
     unlock(locked);
@@ -430,7 +466,7 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
     record_pending_size = size;
     self.kind = (uint8_t)kind;
     self.joined = joined;
-    record_frames(pc, self.frames);
+    find_doer(pc, &self.doer);
 }
 
 /* ---- What the hooks do not see --------------------------------------------------- */
@@ -438,11 +474,11 @@ void record_store(const void *address, size_t size, enum trace_kind kind, bool j
 /* Words of a line that differ, in no order. */
 static void catch_up_line(uint64_t line, const void *pc)
 {
-    uintptr_t frames[TRACE_FRAMES];
+    struct doer doer;
     const struct store store = {
-        .frames = frames, .group = recorder.trace->groups++, .unseen = true};
+        .doer = &doer, .group = recorder.trace->groups++, .unseen = true};
 
-    record_frames(pc, frames);
+    find_doer(pc, &doer);
     for (uint64_t at = line; at < line + LINE_SIZE; at += 8) {
         if (is_same(recorder.base + at, recorder.shadow + at, 8))
             continue;
@@ -480,22 +516,22 @@ void record_flush(const void *address, size_t size, enum trace_kind kind,
         return;
     schedule_point(pc);
     uint64_t end = (offset + size + LINE_SIZE - 1) & ~(uint64_t)(LINE_SIZE - 1);
-    uintptr_t frames[TRACE_FRAMES];
+    struct doer doer;
 
-    record_frames(pc, frames);
+    find_doer(pc, &doer);
     offset &= ~(uint64_t)(LINE_SIZE - 1);
     bool locked = lock();
 
     if (recorder.catch_up)
         catch_up(offset, end, pc);
     for (; offset < end; offset += LINE_SIZE)
-        add(kind, frames)->at = offset;
+        add(kind, &doer)->at = offset;
     unlock(locked);
 }
 
 static void add_fence(const void *pc, bool locks)
 {
-    uintptr_t frames[TRACE_FRAMES];
+    struct doer doer;
 
     record_settle();
     if (!recorder.trace)
@@ -505,8 +541,8 @@ static void add_fence(const void *pc, bool locks)
 
     if (recorder.catch_up)
         catch_up_all(pc);
-    record_frames(pc, frames);
-    add(TRACE_FENCE, frames)->locks = locks;
+    find_doer(pc, &doer);
+    add(TRACE_FENCE, &doer)->locks = locks;
     unlock(locked);
 }
 
@@ -536,7 +572,7 @@ void record_lock(const void *pc)
 
 void record_mark(enum trace_kind kind, uint64_t operation)
 {
-    uintptr_t frames[TRACE_FRAMES];
+    struct doer doer;
 
     if (recorder.compare)
         record_look_for_unseen();
@@ -546,8 +582,8 @@ void record_mark(enum trace_kind kind, uint64_t operation)
         return;
     bool locked = lock();
 
-    record_frames(CALLER, frames);
-    add(kind, frames)->at = operation;
+    find_doer(CALLER, &doer);
+    add(kind, &doer)->at = operation;
     unlock(locked);
 }
 
