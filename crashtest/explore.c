@@ -34,6 +34,7 @@ void *explorer_grow(void *memory, size_t needed, uint32_t *capacity, size_t size
 void explore_count_add(struct explore_count *to, const struct explore_count *from)
 {
     to->points += from->points;
+    to->all_points += from->all_points;
     to->exact_points += from->exact_points;
     to->kills += from->kills;
     to->states += from->states;
@@ -946,6 +947,32 @@ static void run_saved(struct explorer *x, struct stretch stretch)
     for (size_t i = 0; i < stretch.end && !is_over(x); i++)
         run_saved_event(x, i, i >= stretch.begin);
     revert(x, x->subject->trace);
+}
+
+/* As the pass for power failures, or that for saved caches, visits them. */
+static uint64_t count_points_at(const struct explorer *x, size_t i)
+{
+    const struct trace_event *e = &x->subject->trace->events[i];
+
+    if (x->options->strategy->saves_caches)
+        return trace_is_store(e) || e->kind == TRACE_END;
+    return (uint64_t)is_crash_point(&x->levels[RUN].px86, e) + (e->kind == TRACE_END);
+}
+
+uint64_t explorer_count_points(struct explorer *x)
+{
+    const struct trace *trace = x->subject->trace;
+    uint64_t count = 0;
+
+    rewind_run(x);
+    if (!x->options->strategy->saves_caches)
+        count = 1 + (x->options->first == 0); /* the beginning and the end */
+    for (size_t i = 0; i < trace->count; i++) {
+        if (i >= x->options->first)
+            count += count_points_at(x, i);
+        px86_apply(&x->levels[RUN].px86, &trace->events[i], (uint32_t)i);
+    }
+    return count;
 }
 
 static void run_part(struct explorer *x, const struct explore_part *part)

@@ -113,7 +113,8 @@ struct explore_count {
     uint64_t judged;        /* how often recovery was run */
     bool recovery_stores;   /* in some state */
     bool out_of_time;
-    bool is_stopped; /* enough was wrong */
+    uint64_t all_points; /* of the run, those among them that time did not allow */
+    bool is_stopped;     /* enough was wrong */
 };
 void explore_count_add(struct explore_count *to, const struct explore_count *from);
 
@@ -222,6 +223,9 @@ bool finding_is_same(const struct finding *a, const struct finding *b);
 
 /* What was wrong, in the order in which it was found. Until the next run. */
 const struct finding *explorer_findings(const struct explorer *explorer, size_t *count);
+
+/* How many crash points the whole run has. */
+uint64_t explorer_count_points(struct explorer *explorer);
 
 /* The crash points explored, and how many. Until the next run. */
 const struct explore_point *explorer_points(const struct explorer *explorer,

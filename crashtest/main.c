@@ -24,6 +24,7 @@ struct options {
     const char *replay;
     const char *json;
     const char *html;
+    bool require_exact;
     bool help;
 };
 
@@ -49,6 +50,7 @@ static void print_help(const char *command)
         "processors)\n"
         "  --seconds N       stop after so long; 0: do not (0; 30 if coverage is "
         "sampled)\n"
+        "  --require-exact   fail unless coverage is exact\n"
         "  --failures N      stop when so many different ones are found (3)\n"
         "  --no-lint         do not warn of flushes and fences that do nothing\n"
         "  --replay ID       one state: that of a report\n"
@@ -57,7 +59,16 @@ static void print_help(const char *command)
         "  -h, --help        this");
 }
 
-enum { SCHEDULES = OPTION_OWN, JOBS, FAILURES, NO_LINT, REPLAY, JSON, HTML };
+enum {
+    SCHEDULES = OPTION_OWN,
+    JOBS,
+    FAILURES,
+    NO_LINT,
+    REQUIRE_EXACT,
+    REPLAY,
+    JSON,
+    HTML
+};
 
 static bool parse_option(struct options *options, int option, const char *text)
 {
@@ -76,6 +87,9 @@ static bool parse_option(struct options *options, int option, const char *text)
         return true;
     case NO_LINT:
         schedules->options.lint = false;
+        return true;
+    case REQUIRE_EXACT:
+        options->require_exact = true;
         return true;
     case REPLAY:
         options->replay = text;
@@ -102,6 +116,7 @@ static int parse_options(struct options *options, int argc, char **argv)
         {"jobs", required_argument, NULL, JOBS},
         {"failures", required_argument, NULL, FAILURES},
         {"no-lint", no_argument, NULL, NO_LINT},
+        {"require-exact", no_argument, NULL, REQUIRE_EXACT},
         {"replay", required_argument, NULL, REPLAY},
         {"json", required_argument, NULL, JSON},
         {"html", required_argument, NULL, HTML},
@@ -190,6 +205,19 @@ static enum suite_result cannot_test(const struct crashtest_program *program,
     return SUITE_NOT_TESTED;
 }
 
+/* Nothing was wrong in what was tried. */
+static enum suite_result judge_coverage(const struct options *options,
+                                        const struct report *report)
+{
+    const struct report_workload total = report_total(report);
+
+    if (!options->require_exact || options->replay || report_is_exact(&total))
+        return SUITE_PASSED;
+    fprintf(stderr, "%s: fails, as coverage is not exact (--require-exact)\n",
+            report->name);
+    return SUITE_FAILED;
+}
+
 static enum suite_result run_test(struct options *options,
                                   const struct crashtest_program *program)
 {
@@ -201,6 +229,8 @@ static enum suite_result run_test(struct options *options,
     if (result == SUITE_NOT_TESTED)
         return cannot_test(program, schedules->error);
     report_text(&schedules->report, stdout);
+    if (result == SUITE_PASSED)
+        result = judge_coverage(options, &schedules->report);
     if (write_reports(options, &schedules->report) == SUITE_PASSED)
         return result;
     return SUITE_NOT_TESTED;

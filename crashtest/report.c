@@ -34,6 +34,14 @@ static bool is_exact_in_recovery(const struct explore_count *count)
            !count->nested_is_bounded;
 }
 
+bool report_is_exact(const struct report_workload *workload)
+{
+    const struct explore_count *count = &workload->count;
+
+    return !workload->is_sampled && !count->is_stopped && !count->out_of_time &&
+           count->exact_points == count->points && is_exact_in_recovery(count);
+}
+
 void report_coverage(const struct report_workload *workload, char *text, size_t size)
 {
     const struct explore_count *count = &workload->count;
@@ -307,16 +315,21 @@ static void print_summary(const struct report *report,
     char coverage[200];
 
     report_coverage(workload, coverage, sizeof(coverage));
-    fprintf(out, "%s: %s; ", workload->name, workload->failures ? "FAILED" : "passed");
+    fprintf(out, "%s: %s; ", workload->name,
+            workload->failures   ? "FAILED"
+            : count->out_of_time ? "nothing found, out of time"
+                                 : "passed");
     if (workload->programs > 1)
         fprintf(out, "%llu programs, ", (unsigned long long)workload->programs);
     if (report->schedule_count > 0)
         fprintf(out, "%u threads in %zu orders, %zu different; ", report->threads,
                 report->schedule_count, report_orders(report));
+    if (count->out_of_time)
+        fprintf(out, "%llu of ", (unsigned long long)count->points);
     fprintf(out,
             "%llu crash points, %llu states, %llu in recovery, %llu kills; "
             "%.2f s; coverage: %s\n",
-            (unsigned long long)count->points, (unsigned long long)count->states,
+            (unsigned long long)count->all_points, (unsigned long long)count->states,
             (unsigned long long)count->nested, (unsigned long long)count->kills,
             workload->seconds, coverage);
 }

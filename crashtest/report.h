@@ -100,6 +100,9 @@ struct report_workload report_total(const struct report *report);
 /* "exact", "bounded (7 of 9)", "sampled (...)" */
 void report_coverage(const struct report_workload *workload, char *text, size_t size);
 
+/* Every state was tried, in recovery, too. */
+bool report_is_exact(const struct report_workload *workload);
+
 /* The next useless flush or fence from `*at` on; NULL: no more. */
 const struct lint_site *report_warning(const struct report *report, size_t *at,
                                        enum lint_kind *kind);

@@ -106,7 +106,10 @@ static void print_verdict(FILE *out, const struct report *report)
 
     report_coverage(&total, coverage, sizeof(coverage));
     if (report->failure_count == 0) {
-        fputs("<div class=\"banner passed\"><p class=\"headline\">Passed</p>\n", out);
+        fprintf(out, "<div class=\"banner%s</p>\n",
+                total.count.out_of_time
+                    ? "\"><p class=\"headline\">Nothing found, out of time"
+                    : " passed\"><p class=\"headline\">Passed");
         print_element(out, "<p>No crash that was tried left anything wrong. Coverage: ",
                       coverage, ".</p></div>\n");
         return;

@@ -119,10 +119,15 @@ static void print_counts(FILE *out, const struct report_workload *workload,
         const char *name;
         uint64_t value;
     } members[] = {
-        {"programs", workload->programs}, {"operations", workload->operations},
-        {"points", count->points},        {"exact_points", count->exact_points},
-        {"states", count->states},        {"nested_states", count->nested},
-        {"kills", count->kills},          {"runs", count->judged},
+        {"programs", workload->programs},
+        {"operations", workload->operations},
+        {"points", count->points},
+        {"all_points", count->all_points},
+        {"exact_points", count->exact_points},
+        {"states", count->states},
+        {"nested_states", count->nested},
+        {"kills", count->kills},
+        {"runs", count->judged},
     };
     char coverage[200];
 
@@ -134,6 +139,8 @@ static void print_counts(FILE *out, const struct report_workload *workload,
                 (unsigned long long)members[i].value);
     fprintf(out, ",\n%s\"coverage\": ", indent);
     report_json_string(out, coverage);
+    fprintf(out, ",\n%s\"out_of_time\": %s", indent,
+            count->out_of_time ? "true" : "false");
     fprintf(out, ",\n%s\"seconds\": %.3f", indent, workload->seconds);
 }
 

@@ -489,9 +489,14 @@ static enum suite_result conclude_explored(struct suite *suite,
                                            struct report_workload *workload)
 {
     size_t failures = suite->report.failure_count;
+    struct explore_count *count = &suite->explored.count;
+
+    count->all_points = count->points;
+    if (count->out_of_time)
+        count->all_points = explorer_count_points(suite->explorer);
     enum suite_result result = conclude_all(suite);
 
-    explore_count_add(&workload->count, &suite->explored.count);
+    explore_count_add(&workload->count, count);
     workload->failures += suite->report.failure_count - failures;
     note_run(suite, workload);
     return result;
