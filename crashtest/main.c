@@ -108,6 +108,21 @@ static bool parse_option(struct options *options, int option, const char *text)
     }
 }
 
+/* What the option takes, for who gave it something else. */
+static const char *takes(int option)
+{
+    switch (option) {
+    case SCHEDULES:
+        return "a number from 0 to " OPTIONS_TEXT(SCHEDULES_MAX);
+    case JOBS:
+        return "a number from 1 to " OPTIONS_TEXT(WORKERS_MAX);
+    case FAILURES:
+        return "a number from 1";
+    default:
+        return options_take(option);
+    }
+}
+
 static int parse_options(struct options *options, int argc, char **argv)
 {
     static const struct option names[] = {
@@ -134,7 +149,7 @@ static int parse_options(struct options *options, int argc, char **argv)
         if (option == '?')
             return -EINVAL;
         if (!parse_option(options, option, optarg)) {
-            options_refuse(argv[0], names[index].name, optarg);
+            options_refuse(argv[0], names[index].name, optarg, takes(option));
             return -EINVAL;
         }
     }

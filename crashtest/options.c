@@ -19,9 +19,25 @@ void options_print_strategies(void)
                strategies[i].what);
 }
 
-void options_refuse(const char *command, const char *option, const char *text)
+const char *options_take(int option)
 {
-    fprintf(stderr, "%s: --%s: not understood: %s\n", command, option, text);
+    switch (option) {
+    case OPTION_STRATEGY:
+        return "the name of a strategy";
+    case OPTION_NESTED:
+        return "a number from 0";
+    case OPTION_SECONDS:
+        return "a number from 0, perhaps with a point";
+    default:
+        return "a number from 1";
+    }
+}
+
+void options_refuse(const char *command, const char *option, const char *text,
+                    const char *takes)
+{
+    fprintf(stderr, "%s: --%s: not understood: %s (it takes %s)\n", command, option,
+            text, takes);
 }
 
 /* Without opening what is there: it may be a pipe. */

@@ -39,8 +39,17 @@ void options_print_strategies(void);
 /* False: it is not one of these, or not understood. */
 bool options_parse(struct explore_options *explore, int option, const char *text);
 
-/* Says on standard error that the option's value is not understood. */
-void options_refuse(const char *command, const char *option, const char *text);
+/* What one of these takes: "a number from 1". */
+const char *options_take(int option);
+
+/* The value of a macro that is a number, as text. */
+#define OPTIONS_TEXT(number) OPTIONS_TEXT_OF(number)
+#define OPTIONS_TEXT_OF(number) #number
+
+/* Says on standard error that the option's value is not understood, and what it takes.
+ */
+void options_refuse(const char *command, const char *option, const char *text,
+                    const char *takes);
 
 /* A number from 1 to `most`. */
 bool options_parse_count(const char *text, unsigned most, unsigned *number);

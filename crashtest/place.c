@@ -114,10 +114,13 @@ static bool parse_level(struct place_level *level, const char **text)
 {
     uint64_t event;
 
-    if (!parse_kind(level, text) || !number_take(text, 10, SIZE_MAX - 1, &event) ||
-        !take(text, ':'))
+    if (!parse_kind(level, text) || !number_take(text, 10, SIZE_MAX - 1, &event))
         return false;
     level->event = event;
+    if (**text == 0) /* who copies an id may leave out its last colon */
+        return true;
+    if (!take(text, ':'))
+        return false;
     if (**text == 0 || **text == '/')
         return true;
     do {

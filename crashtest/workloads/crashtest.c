@@ -185,6 +185,26 @@ static bool parse_option(struct options *options, int option, const char *text)
     }
 }
 
+/* What the option takes, for who gave it something else. */
+static const char *takes(int option)
+{
+    switch (option) {
+    case LENGTH:
+    case LANES:
+    case JOBS:
+    case FAILURES:
+        return "a number from 1 to " OPTIONS_TEXT(COUNT_MAX);
+    case THOROUGH:
+        return "a number from 0 to " OPTIONS_TEXT(COUNT_MAX);
+    case RANDOM:
+        return "a number from 1";
+    case OPERATION:
+        return "up to " OPTIONS_TEXT(OPERATIONS_NAMED_MAX) " operations";
+    default:
+        return options_take(option);
+    }
+}
+
 static void default_plan(struct plan *plan)
 {
     if (plan->length != 0 || plan->lanes != 0)
@@ -208,7 +228,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
         if (option == '?')
             return false;
         if (!parse_option(options, option, optarg)) {
-            options_refuse("crashtest", names[index].name, optarg);
+            options_refuse("crashtest", names[index].name, optarg, takes(option));
             return false;
         }
         options->given |= option == 'h' ? 0 : bit_of(option);
@@ -230,7 +250,10 @@ static int refuse_workload(const char *name)
 {
     fputs("crashtest: there is no workload \"", stderr);
     utf8_print(stderr, name);
-    fputs("\"\n", stderr);
+    fputs("\"; there are", stderr);
+    for (size_t i = 0; workloads[i]; i++)
+        fprintf(stderr, "%s %s", i > 0 ? "," : "", workloads[i]->name);
+    fputs("\nTry 'crashtest list'.\n", stderr);
     return SUITE_NOT_TESTED;
 }
 

@@ -392,12 +392,14 @@ static bool check_plan(const struct plan *plan, char *error)
 {
     for (size_t i = 0; i < plan->operation_count; i++)
         if (!library_find_operation(plan->operations[i])) {
-            snprintf(error, WORKLOAD_ERROR_SIZE, "there is no operation \"%s\"",
+            snprintf(error, WORKLOAD_ERROR_SIZE,
+                     "there is no operation \"%s\"; try 'crashtest list library'",
                      plan->operations[i]);
             return false;
         }
     if (plan->setting && !library_find_setting(plan->setting)) {
-        snprintf(error, WORKLOAD_ERROR_SIZE, "there is no setting \"%s\"",
+        snprintf(error, WORKLOAD_ERROR_SIZE,
+                 "there is no setting \"%s\"; try 'crashtest list library'",
                  plan->setting);
         return false;
     }

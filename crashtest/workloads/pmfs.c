@@ -203,7 +203,8 @@ static size_t count_cases(const struct plan *plan, char *error)
     if (plan->random > 0)
         return random_campaigns(plan->random);
     if (plan->setting && !has_family(plan->setting)) {
-        snprintf(error, WORKLOAD_ERROR_SIZE, "there is no setting \"%s\"",
+        snprintf(error, WORKLOAD_ERROR_SIZE,
+                 "there is no setting \"%s\"; try 'crashtest list pmfs'",
                  plan->setting);
         return 0;
     }
@@ -216,7 +217,8 @@ static size_t count_cases(const struct plan *plan, char *error)
         if (is_wanted(plan, &families[i]))
             count += count_runs(plan, &families[i]);
     if (count == 0)
-        snprintf(error, WORKLOAD_ERROR_SIZE, "pmfs has no such operations");
+        snprintf(error, WORKLOAD_ERROR_SIZE,
+                 "pmfs has no such operations; try 'crashtest list pmfs'");
     return count;
 }
 

@@ -726,7 +726,6 @@ static void what_is_no_name_is_refused(void **state)
     static const char *const texts[] = {"",
                                         "p",
                                         "x12:",
-                                        "p12",
                                         "p12:zz",
                                         "p1:40=",
                                         "p1:40=1.0.0x",
@@ -756,6 +755,23 @@ static void what_is_no_name_is_refused(void **state)
         assert_false(place_parse(&place, texts[i]));
         place_finish(&place);
     }
+}
+
+static void the_last_colon_may_be_missing(void **state)
+{
+    struct place place = {0};
+
+    (void)state;
+    assert_true(place_parse(&place, "p12"));
+    assert_int_equal(place.levels[0].kind, PLACE_POWER);
+    assert_int_equal(place.levels[0].event, 12);
+    assert_int_equal(place.levels[0].count, 0);
+    place_finish(&place);
+    assert_true(place_parse(&place, "k12:/p3"));
+    assert_int_equal(place.levels[1].event, 3);
+    place_finish(&place);
+    assert_false(place_parse(&place, "k12/p3"));
+    place_finish(&place);
 }
 
 static void a_name_of_another_trace_is_refused(void **state)
@@ -949,6 +965,7 @@ int main(void)
         cmocka_unit_test(a_wrong_state_is_shrunk_to_what_matters),
         cmocka_unit_test(a_name_leads_back_to_the_state),
         cmocka_unit_test(what_is_no_name_is_refused),
+        cmocka_unit_test(the_last_colon_may_be_missing),
         cmocka_unit_test(a_name_of_another_trace_is_refused),
     };
 
