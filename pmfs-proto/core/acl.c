@@ -46,7 +46,8 @@ static void set_perm(void *acl, size_t number, uint32_t perm)
            sizeof(entry));
 }
 
-/* The tags of all entries; 0 if one of those that come once comes again, or is none. */
+/* The tags of all entries; 0 if one is none, comes again though it may not, or comes before
+ * its place: who looks an entry up takes the first that fits. */
 static uint32_t tags_of(const void *acl, size_t size)
 {
     const uint32_t many = TAG_USER | TAG_GROUP;
@@ -57,7 +58,7 @@ static uint32_t tags_of(const void *acl, size_t size)
         uint32_t tag = entry.tag;
 
         if (tag == 0 || tag & (tag - 1) || tag > TAG_OTHER || entry.perm > 7 ||
-            (tags & tag && !(tag & many)))
+            tags >= tag << 1 || (tags & tag && !(tag & many)))
             return 0;
         tags |= tag;
     }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <mntent.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,23 +51,61 @@ int mounts_resolve(const char *path, char resolved[PATH_MAX])
     return errno == ENOTCONN ? resolve_parent(path, resolved) : -errno;
 }
 
+/* The kernel writes what would end a field, or begin a comment, as three octal digits.
+ * getmntent(3) knows fewer of them than the kernel. */
+static void decode(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from != '\0'; to++) {
+        unsigned code;
+
+        if (sscanf(from, "\\%3o", &code) == 1) {
+            *to = (char)code;
+            from += 4;
+        } else {
+            *to = *from++;
+        }
+    }
+    *to = '\0';
+}
+
+/* The next field of a line. */
+static char *next_field(char **rest)
+{
+    char *field = strsep(rest, " ");
+
+    if (field != NULL)
+        decode(field);
+    return field;
+}
+
+static void visit_line(char *line, mounts_visit_fn *visit, void *arg)
+{
+    struct mounted mounted;
+    const char *pool = next_field(&line);
+    const char *mountpoint = next_field(&line);
+    const char *type = next_field(&line);
+
+    if (type == NULL || strcmp(type, MOUNT_TYPE) != 0)
+        return;
+    snprintf(mounted.pool, sizeof(mounted.pool), "%s", pool);
+    snprintf(mounted.mountpoint, sizeof(mounted.mountpoint), "%s", mountpoint);
+    visit(arg, &mounted);
+}
+
 int mounts_visit(mounts_visit_fn *visit, void *arg)
 {
-    FILE *table = setmntent("/proc/self/mounts", "re");
-    char strings[3 * PATH_MAX];
-    struct mntent entry;
-    struct mounted mounted;
+    FILE *table = fopen("/proc/self/mounts", "re");
+    char *line = NULL;
+    size_t size = 0;
 
     if (table == NULL)
         return -errno;
-    while (getmntent_r(table, &entry, strings, sizeof(strings)) != NULL) {
-        if (strcmp(entry.mnt_type, MOUNT_TYPE) != 0)
-            continue;
-        snprintf(mounted.pool, sizeof(mounted.pool), "%s", entry.mnt_fsname);
-        snprintf(mounted.mountpoint, sizeof(mounted.mountpoint), "%s", entry.mnt_dir);
-        visit(arg, &mounted);
-    }
-    endmntent(table);
+    while (getline(&line, &size, table) >= 0)
+        visit_line(line, visit, arg);
+    free(line);
+    fclose(table);
     return 0;
 }
 

@@ -335,11 +335,11 @@ static void a_pool_with_an_odd_name_is_mounted_and_found(void **state)
 {
     struct mount_fixture *f = *state;
 
-    snprintf(f->pool, sizeof(f->pool), "%s", in_dir(f, "odd, \\ name=1"));
+    snprintf(f->pool, sizeof(f->pool), "%s", in_dir(f, "odd, \\ \\043 #name=1"));
     assert_int_equal(pmfs(f, "mkfs", f->pool, "16M", NULL), 0);
     mount_fs(f, NULL);
     assert_int_equal(pmfs(f, "df", f->pool, NULL), 0);
-    assert_said(f, "odd, \\ name=1");
+    assert_said(f, "odd, \\ \\043 #name=1");
     assert_int_equal(pmfs(f, "umount", f->pool, NULL), 0);
 }
 

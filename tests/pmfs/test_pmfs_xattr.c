@@ -307,6 +307,23 @@ static void impossible_lists_are_refused(void **state)
                  EOPNOTSUPP);
 }
 
+/* An entry of all others that came first would hide one that denies a group. */
+static void lists_out_of_order_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+    uint8_t other_order[sizeof(acl)];
+
+    for (size_t i = 4; i < sizeof(acl) - 8; i += 8) {
+        memcpy(other_order, acl, sizeof(acl));
+        memcpy(other_order + i, acl + i + 8, 8);
+        memcpy(other_order + i + 8, acl + i, 8);
+        assert_error(pmfs_setxattr(f->fs, ino, "system.posix_acl_access", other_order,
+                                   sizeof(acl), 0),
+                     EINVAL);
+    }
+}
+
 static void privileges_are_dropped_where_a_flag_says_so(void **state)
 {
     struct fixture *f = *state;
@@ -364,6 +381,7 @@ int main(void)
         TEST(an_access_list_and_the_mode_change_together),
         TEST(a_default_list_takes_the_place_of_the_umask),
         TEST_IN_PROCESS(impossible_lists_are_refused),
+        TEST_IN_PROCESS(lists_out_of_order_are_refused),
         TEST_IN_PROCESS(privileges_are_dropped_where_a_flag_says_so),
         TEST(attributes_set_the_change_time_only),
         TEST_IN_PROCESS(each_change_costs_two_fences_or_three),
