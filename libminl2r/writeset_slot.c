@@ -231,7 +231,7 @@ static int queue_block(struct writeset *ws, struct block_write *write, uint32_t 
             prefetch_kept(ws, write, offset, offset + size);
         return stream_part(ws, write, offset, src, size);
     }
-    uint8_t *bytes = arena_alloc(&ws->arena, size);
+    uint8_t *bytes = arena_alloc_like(&ws->arena, offset, size);
 
     if (!bytes)
         return no_memory();

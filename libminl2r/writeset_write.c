@@ -334,7 +334,7 @@ int writeset_copy(struct writeset *ws, uint64_t dst, uint64_t src, uint64_t size
         return outside(ws, dst, size);
     if (!is_data(&ws->pool->geo, src, size))
         return outside(ws, src, size);
-    uint8_t *bytes = arena_alloc(&ws->arena, size);
+    uint8_t *bytes = arena_alloc_like(&ws->arena, dst, size);
 
     if (!bytes)
         return no_memory();
@@ -368,12 +368,13 @@ int writeset_write_fresh(struct writeset *ws, uint64_t dst, const void *src,
 
     if (result < 0)
         return result;
-    struct fresh_write *fresh = arena_alloc(&ws->arena, sizeof(*fresh) + size);
+    struct fresh_write *fresh = arena_alloc(&ws->arena, sizeof(*fresh));
+    uint8_t *bytes = arena_alloc_like(&ws->arena, dst, size);
 
-    if (!fresh)
+    if (!fresh || !bytes)
         return no_memory();
-    copy_recent(fresh + 1, src, size);
-    *fresh = (struct fresh_write){NULL, dst, size, (const uint8_t *)(fresh + 1)};
+    copy_recent(bytes, src, size);
+    *fresh = (struct fresh_write){NULL, dst, size, bytes};
     *ws->fresh_last = fresh;
     ws->fresh_last = &fresh->next;
     return 0;

@@ -13,11 +13,11 @@
 
 static bool no_memory;
 
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_malloc(size_t size)
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
-    return no_memory ? NULL : __real_malloc(size);
+    return no_memory ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 void *__real_calloc(size_t count, size_t size);
