@@ -268,7 +268,7 @@ int crashtest_main(int argc, char **argv, const struct crashtest_program *progra
     const char *why_not = why_not_tested();
 
     if (why_not)
-        return cannot_test(program, why_not);
+        return (int)cannot_test(program, why_not);
     start_afresh(argv);
     options.schedules.options.command = argv[0];
     enum suite_result result = run_test(&options, program);
