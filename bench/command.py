@@ -71,7 +71,9 @@ def print_setup(medium, rounds):
                     if line.startswith("model name")), "unknown")
     system = os.uname()
     command = " ".join([os.path.basename(sys.argv[0]).removeprefix("bench-"), *sys.argv[1:]])
-    print(f"Command: ./dev bench {command}\nCPU: {cpu}\nCores: {os.cpu_count()}\n"
+    code = os.environ.get("MINL2R_BENCH_CODE")  # set by ./dev bench
+    print(f"Command: ./dev bench {command}" + (f"\nCode: {code}" if code else ""))
+    print(f"CPU: {cpu}\nCores: {os.cpu_count()}\n"
           f"Kernel: {system.sysname} {system.release}\nMedium: {medium}\nRounds: {rounds}\n",
           flush=True)
 

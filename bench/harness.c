@@ -70,11 +70,21 @@ static void print_command(void)
     putchar('\n');
 }
 
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
 void bench_print_machine(void)
 {
+    const char *code = getenv("MINL2R_BENCH_CODE"); /* set by ./dev bench */
     struct utsname system;
 
     print_command();
+    if (code && *code)
+        printf("Code: %s\n", code);
+    printf("Compiler: %s\n", COMPILER);
     print_cpu();
     printf("Cores: %ld\n", sysconf(_SC_NPROCESSORS_ONLN));
     if (uname(&system) == 0)

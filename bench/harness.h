@@ -35,8 +35,8 @@ struct bench_subject {
 int bench_rounds(const struct bench_subject *subjects, size_t count, size_t rounds);
 
 /*
- * Prints what the figures depend on, a line each: "Command: ", "CPU: ", "Cores: ",
- * "Kernel: ".
+ * Prints what the figures depend on, a line each: "Command: ", "Code: " (the commit),
+ * "Compiler: ", "CPU: ", "Cores: ", "Kernel: ".
  */
 void bench_print_machine(void);
 

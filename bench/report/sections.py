@@ -47,13 +47,22 @@ def machine_text(machine):
 
 
 def machine_lines(stored):
-    """Each machine, and what ran on it."""
+    """Each machine, and what ran on it; each commit, and what was measured of it."""
+    return (ran_text(stored, machine_text, "All ran on {}.") + " Code: " +
+            ran_text(stored, code_text, "all of {}."))
+
+
+def code_text(machine):
+    return machine.get("Code", "not told")
+
+
+def ran_text(stored, text_of, of_all):
     names = {}
     for name in stored.names():
-        names.setdefault(machine_text(stored.machine(name)), []).append(name)
+        names.setdefault(text_of(stored.machine(name)), []).append(name)
     if len(names) == 1:
-        return "All ran on " + next(iter(names)) + "."
-    return "; ".join(f"{', '.join(ran)}: {machine}" for machine, ran in names.items()) + "."
+        return of_all.format(next(iter(names)))
+    return "; ".join(f"{', '.join(ran)}: {text}" for text, ran in names.items()) + "."
 
 
 def spread_text(rows):

@@ -5,7 +5,8 @@ import json
 import os
 import re
 
-MACHINE_KEYS = ("Command", "CPU", "Cores", "Kernel", "PMDK", "Medium", "Clock", "Rounds")
+MACHINE_KEYS = ("Command", "Code", "Compiler", "CPU", "Cores", "Kernel", "PMDK", "Medium", "Clock",
+                "Rounds")
 
 
 class Stored:
