@@ -105,19 +105,35 @@ static int pid_file_failed(const char *path, const char *why)
     return -EIO;
 }
 
-/* Replaces what a killed daemon may have left there, and nothing larger: a pool, say. */
+/* A number and the end of a line, or nothing: what a killed daemon may have left. */
+static bool is_pid_file(int fd)
+{
+    struct stat stat;
+    char text[32];
+    ssize_t size;
+
+    if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode) ||
+        stat.st_size >= (off_t)sizeof(text))
+        return false;
+    size = pread(fd, text, sizeof(text) - 1, 0);
+    if (size < 0)
+        return false;
+    text[size] = '\0';
+    size_t digits = strspn(text, "0123456789");
+    return size == 0 ||
+           (digits > 0 && digits + strspn(text + digits, "\n") == (size_t)size);
+}
+
 static int write_pid_file(const char *path)
 {
     char text[32];
     int size = snprintf(text, sizeof(text), "%d\n", (int)getpid());
     int fd = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0644);
-    struct stat stat;
     int error = 0;
 
     if (fd < 0)
         return pid_file_failed(path, strerror(errno));
-    if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode) ||
-        stat.st_size > (off_t)sizeof(text))
+    if (!is_pid_file(fd))
         error = pid_file_failed(path, "there already, and no pid file");
     else if (ftruncate(fd, 0) < 0 || write(fd, text, (size_t)size) != size)
         error = pid_file_failed(path, strerror(errno));

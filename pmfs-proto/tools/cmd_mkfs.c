@@ -148,6 +148,14 @@ static int remove_file(const char *pool, int fd)
     return unlink(pool) < 0 ? -errno : 0;
 }
 
+static bool is_symlink(const char *path)
+{
+    struct stat status;
+
+    return lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
+}
+
+/* What else there may be, mkfs refuses, or takes as a device. */
 static int remove_old(const char *pool)
 {
     struct stat status;
@@ -227,20 +235,30 @@ static bool is_device(const char *path)
            (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
+/* Why something that is there already was not replaced. */
+static const char *why_kept(const struct request *request)
+{
+    if (is_symlink(request->pool))
+        return "a symbolic link, so not replaced; name what it leads to, or remove it "
+               "first";
+    if (request->force)
+        return "not a pool, so not replaced; remove it first";
+    return "is there already; --force replaces it if it is a pool, or empty";
+}
+
 static int make(const struct request *request)
 {
     int error = request->force ? remove_old(request->pool) : 0;
 
     if (error == -EEXIST)
-        return fail(request, "not a pool, so not replaced; remove it first");
+        return fail(request, why_kept(request));
     if (error == -EBUSY)
         return fail(request, "open already, so not replaced");
     if (error < 0)
         return fail(request, strerror(-error));
     error = pmfs_mkfs(request->pool, request->size, &request->options);
     if (error == -EEXIST && !is_device(request->pool))
-        return fail(request,
-                    "is there already; --force replaces it if it is a pool, or empty");
+        return fail(request, why_kept(request));
     if (error < 0)
         return fail(request, pmfs_errormsg());
     return tell(request);

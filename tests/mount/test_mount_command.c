@@ -134,6 +134,25 @@ static void mkfs_with_force_spares_every_other_file(void **state)
     assert_file_holds(f->pool, "precious", 8);
 }
 
+static void mkfs_says_what_it_thinks_of_a_symbolic_link(void **state)
+{
+    static const char *const forces[] = {"--json", "--force"};
+    struct mount_fixture *f = *state;
+
+    assert_success(symlink("pool", in_dir(f, "link")));
+    for (size_t i = 0; i < 4; i++) { /* dangling, then not */
+        assert_int_equal(pmfs(f, "mkfs", forces[i % 2], in_dir(f, "link"), "16M", NULL),
+                         1);
+        assert_said(f, "a symbolic link, so not replaced");
+        if (i == 1)
+            assert_int_equal(pmfs(f, "mkfs", f->pool, "16M", NULL), 0);
+    }
+    assert_int_equal(pmfs(f, "mkfs", "--force", f->dir, "16M", NULL), 1);
+    assert_said(f, "not a pool, so not replaced");
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);
+    assert_success(unlink(in_dir(f, "link")));
+}
+
 static void mkfs_with_force_spares_a_mounted_pool(void **state)
 {
     struct mount_fixture *f = *state;
@@ -404,12 +423,25 @@ static void a_pool_that_is_cut_short_while_mounted_is_named(void **state)
 
 static void only_a_pid_file_is_replaced_by_one(void **state)
 {
+    static const char *const others[] = {"12a\n", "12 13\n", "\n", "-1\n", "short"};
     struct mount_fixture *f = *state;
 
     assert_int_equal(
         pmfs(f, "mount", "--pid-file", f->pool, f->pool, f->mountpoint, NULL), 32);
     assert_said(f, "no pid file");
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        write_file(f->pid_file, others[i], strlen(others[i]));
+        assert_int_equal(
+            pmfs(f, "mount", "--pid-file", f->pid_file, f->pool, f->mountpoint, NULL),
+            32);
+        assert_said(f, "no pid file");
+        assert_file_holds(f->pid_file, others[i], strlen(others[i]));
+        assert_success(unlink(f->pid_file));
+    }
     assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);
+    write_file(f->pid_file, "", 0);
+    mount_fs(f, NULL);
+    unmount_fs(f);
     write_file(f->pid_file, "999999\n", 7); /* of a daemon that was killed */
     mount_fs(f, NULL);
     assert_int_not_equal(daemon_pid(f), 999999);
@@ -806,6 +838,7 @@ int main(void)
         test_empty(mkfs_keeps_an_existing_file),
         test_empty(mkfs_with_force_replaces_a_pool_or_an_empty_file),
         test_empty(mkfs_with_force_spares_every_other_file),
+        test_empty(mkfs_says_what_it_thinks_of_a_symbolic_link),
         test_mounted(mkfs_with_force_spares_a_mounted_pool),
         test_empty(mkfs_refuses_sizes_that_are_none),
         test_empty(mkfs_takes_hexadecimal_sizes_as_minl2r_does),
