@@ -286,7 +286,11 @@ enum pmfs_set {
     PMFS_SET_CTIME = 1 << 6, /* without it: now */
     PMFS_SET_ATIME_NOW = 1 << 7,
     PMFS_SET_MTIME_NOW = 1 << 8,
-    PMFS_DROP_PRIVILEGES = 1 << 9, /* a regular file's; mode bits but with SET_MODE */
+    /* Of all but directories: security.capability and, without SET_MODE, set-user-ID,
+     * and set-group-ID where the group may execute. */
+    PMFS_DROP_PRIVILEGES = 1 << 9,
+    /* So, and set-group-ID in any case: for a caller who is not in the group. */
+    PMFS_DROP_SETGID = 1 << 10,
 };
 
 /*
@@ -430,7 +434,9 @@ int pmfs_read_in_place(struct pmfs *fs, uint64_t ino, uint64_t offset, size_t si
 
 enum pmfs_write_flags {
     PMFS_APPEND = 1, /* write at the end of the file, whatever `offset` is */
-    PMFS_WRITE_DROPS_PRIVILEGES = 2, /* and drop the file's privileges */
+    PMFS_WRITE_DROPS_PRIVILEGES = 2,   /* as PMFS_DROP_PRIVILEGES, in one transaction */
+    PMFS_WRITE_DROPS_SETGID = 4,       /* as PMFS_DROP_SETGID */
+    PMFS_WRITE_DROPS_CAPABILITIES = 8, /* of privileges these only */
 };
 
 /*
@@ -505,11 +511,12 @@ int pmfs_copy_range(struct pmfs *fs, uint64_t from, uint64_t from_offset, uint64
 #define PMFS_XATTR_NAME_MAX 255    /* bytes of a name, with its prefix */
 #define PMFS_XATTR_SIZE_MAX 65536u /* bytes of a value */
 
-/* As XATTR_CREATE and XATTR_REPLACE. */
+/* As XATTR_CREATE and XATTR_REPLACE. Both fail in any case; ACLs are set whatever they say,
+ * as by Linux. */
 enum pmfs_xattr_flags {
     PMFS_XATTR_CREATE = 1,       /* -EEXIST if the attribute is there */
     PMFS_XATTR_REPLACE = 2,      /* -ENODATA if it is not */
-    PMFS_XATTR_DROPS_SETGID = 4, /* with an access ACL; who may not set that bit */
+    PMFS_XATTR_DROPS_SETGID = 4, /* an access ACL by who is not in the group */
 };
 
 /*
@@ -523,13 +530,13 @@ enum pmfs_xattr_flags {
  * Cost:    three fences; memory is written for this attribute and those that were set
  *          after it.
  * Errors:  -EEXIST, -ENODATA (flags), -EOPNOTSUPP (another prefix), -EINVAL (nothing
- *          behind it; flags; no ACL), -EACCES (a default ACL of no directory), -ERANGE (a name that is empty or too long), -E2BIG (too
- *          long a value), -ENOSPC, -ESTALE.
+ *          behind it; flags; no ACL), -EACCES (a default ACL of no directory), -ERANGE (a
+ *          name that is empty or too long), -E2BIG (too long a value), -ENOSPC, -ESTALE.
  */
 int pmfs_setxattr(struct pmfs *fs, uint64_t ino, const char *name, const void *value,
                   size_t size, unsigned flags);
 
-/* As pmfs_setxattr(). -ENODATA if it is not there. */
+/* As pmfs_setxattr(). -ENODATA if it is not there, and no ACL. */
 int pmfs_removexattr(struct pmfs *fs, uint64_t ino, const char *name);
 
 /*

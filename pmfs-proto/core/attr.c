@@ -17,7 +17,7 @@ int pmfs_getattr(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr)
     return 0;
 }
 
-#define SET_ALL ((PMFS_DROP_PRIVILEGES << 1) - 1)
+#define SET_ALL ((PMFS_DROP_SETGID << 1) - 1)
 #define SET_TIMES                                                                      \
     (PMFS_SET_ATIME | PMFS_SET_MTIME | PMFS_SET_CTIME | PMFS_SET_ATIME_NOW |           \
      PMFS_SET_MTIME_NOW)
@@ -104,25 +104,34 @@ static int set_atime(struct change *change, int64_t atime_ns)
                                         &atime_ns, sizeof(atime_ns)));
 }
 
-static uint32_t without_privileges(uint32_t mode)
+/* Where the group may not execute, a set-group-ID bit is no privilege, but `setgid` says that
+ * it goes, too. */
+static uint32_t without_privileges(uint32_t mode, bool setgid)
 {
-    return mode & ~(uint32_t)(mode & S_IXGRP ? S_ISUID | S_ISGID : S_ISUID);
+    setgid = setgid || mode & S_IXGRP;
+    return mode & ~(uint32_t)(setgid ? S_ISUID | S_ISGID : S_ISUID);
 }
 
-int change_drop_privileges(struct change *change)
+int change_drop_privileges(struct change *change, bool setgid)
 {
-    const struct pm_inode *pm = change->inode->place.pm;
+    uint32_t mode = change->inode->place.pm->mode;
+    uint32_t left = without_privileges(mode, setgid);
     int rc = 0;
 
-    if (change->inode->type != S_IFREG)
+    if (is_directory(change->inode))
         return 0;
-    if (without_privileges(pm->mode) != pm->mode) {
+    if (left != mode) {
         change->in_place = true;
-        rc = change_set_mode(change, without_privileges(pm->mode));
+        rc = change_set_mode(change, left);
     }
-    if (rc == 0 && pm->xattr_size)
-        rc = xattr_queue_follow(change, NULL, true);
-    return rc;
+    return rc < 0 ? rc : change_drop_capabilities(change);
+}
+
+int change_drop_capabilities(struct change *change)
+{
+    if (change->inode->place.pm->xattr_size == 0)
+        return 0;
+    return xattr_queue_follow(change, NULL, true);
 }
 
 /* Queues what else changes with mode and owner. */
@@ -130,10 +139,11 @@ static int queue_privileges(struct change *change, const struct pmfs_attr *value
                             unsigned mask)
 {
     const struct pm_inode *pm = change->inode->place.pm;
-    bool drop = mask & PMFS_DROP_PRIVILEGES && change->inode->type == S_IFREG;
+    bool drop = mask & (PMFS_DROP_PRIVILEGES | PMFS_DROP_SETGID) &&
+                !is_directory(change->inode);
 
     if (!(mask & PMFS_SET_MODE))
-        return drop ? change_drop_privileges(change) : 0;
+        return drop ? change_drop_privileges(change, mask & PMFS_DROP_SETGID) : 0;
     return pm->xattr_size ? xattr_queue_follow(change, &values->mode, drop) : 0;
 }
 

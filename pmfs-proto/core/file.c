@@ -329,8 +329,10 @@ static int write_locked(struct pmfs *fs, struct inode *inode, uint64_t offset,
 
     if (rc < 0)
         return rc;
-    if (flags & PMFS_WRITE_DROPS_PRIVILEGES)
-        rc = change_drop_privileges(&change);
+    if (flags & (PMFS_WRITE_DROPS_PRIVILEGES | PMFS_WRITE_DROPS_SETGID))
+        rc = change_drop_privileges(&change, flags & PMFS_WRITE_DROPS_SETGID);
+    else if (flags & PMFS_WRITE_DROPS_CAPABILITIES)
+        rc = change_drop_capabilities(&change);
     if (rc == 0)
         rc = change_write(&change, offset, bytes, size);
     return fs_end(change.tx, rc);

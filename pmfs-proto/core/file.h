@@ -87,8 +87,10 @@ int change_write(struct change *change, uint64_t offset, const uint8_t *bytes,
  */
 int change_free(struct change *change, uint64_t first, uint64_t end);
 
-/* Queues the loss of set-user-ID and set-group-ID bits, and of capabilities. */
-int change_drop_privileges(struct change *change);
+/* Queues the loss of set-user-ID and set-group-ID bits, and of capabilities; with `setgid`
+ * where the group may not execute, too. */
+int change_drop_privileges(struct change *change, bool setgid);
+int change_drop_capabilities(struct change *change);
 
 int change_set_mode(struct change *change, uint32_t mode);
 

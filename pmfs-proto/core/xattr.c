@@ -273,6 +273,11 @@ struct request {
     bool remove;
 };
 
+static bool is_acl(const char *name)
+{
+    return strcmp(name, ACL_ACCESS) == 0 || strcmp(name, ACL_DEFAULT) == 0;
+}
+
 /* A list that says no more than permission bits is kept as these only. */
 static bool is_kept(const struct request *request)
 {
@@ -299,6 +304,8 @@ static int queue_request(struct change *change, const struct request *request)
         rc = -ENODATA;
     if (found && request->flags & PMFS_XATTR_CREATE)
         rc = -EEXIST;
+    if (is_acl(request->name)) /* set or removed whatever is there */
+        rc = 0;
     if (rc == 0 && found)
         take_out(&list, at);
     if (rc == 0 && list.size + added > xattr_size_max(change->fs))
@@ -311,8 +318,8 @@ static int queue_request(struct change *change, const struct request *request)
     return rc;
 }
 
-/* An access list changes the permission bits; others than root lose a set-group-ID bit
- * by it. */
+/* An access list changes the permission bits; who is not in the group loses a set-group-ID
+ * bit by it. */
 static int queue_mode(struct change *change, const struct request *request)
 {
     uint32_t mode = change->inode->place.pm->mode;
@@ -348,7 +355,7 @@ static int check_name(const char *name)
 
     if (size == 0 || size > PMFS_XATTR_NAME_MAX)
         return -ERANGE;
-    if (strcmp(name, ACL_ACCESS) == 0 || strcmp(name, ACL_DEFAULT) == 0)
+    if (is_acl(name))
         return 0;
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
         size_t prefix = strlen(prefixes[i]);
@@ -362,10 +369,12 @@ static int check_name(const char *name)
 /* What has an access list, or a default list. */
 static int check_acl(const struct inode *inode, const struct request *request)
 {
-    if (strncmp(request->name, "system.", 7) != 0 || request->remove)
+    if (!is_acl(request->name))
         return 0;
     if (inode->type == S_IFLNK)
         return -EOPNOTSUPP;
+    if (request->remove)
+        return 0;
     if (strcmp(request->name, ACL_DEFAULT) == 0 && !is_directory(inode))
         return -EACCES;
     return acl_is_valid(request->value, request->size) ? 0 : -EINVAL;
@@ -392,9 +401,8 @@ int pmfs_setxattr(struct pmfs *fs, uint64_t ino, const char *name, const void *v
 {
     const struct request request = {name, value, size, flags, false};
 
-    if (flags & ~(unsigned)(PMFS_XATTR_REPLACE | PMFS_XATTR_CREATE |
-                            PMFS_XATTR_DROPS_SETGID) ||
-        (flags & PMFS_XATTR_REPLACE && flags & PMFS_XATTR_CREATE))
+    if (flags &
+        ~(unsigned)(PMFS_XATTR_REPLACE | PMFS_XATTR_CREATE | PMFS_XATTR_DROPS_SETGID))
         return -EINVAL;
     return size > PMFS_XATTR_SIZE_MAX ? -E2BIG : change(fs, ino, &request);
 }

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <linux/limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "pmfs-proto/fuse/caller.h"
+#include "pmfs-proto/fuse/channel.h"
 #include "pmfs-proto/fuse/status.h"
 
 #define CACHE_SECONDS 86400.0
@@ -161,25 +164,27 @@ static unsigned set_mask_of(int to_set)
     return mask;
 }
 
-/* Root keeps what its own writes would take from a file, as elsewhere. */
-static bool takes_privileges(fuse_req_t req)
+/* ---- Privileges -------------------------------------------------------------- */
+
+/* What the caller is not asked about, for most files: that would cost more than the rest. */
+static bool has_set_id(fuse_req_t req, fuse_ino_t ino, struct pmfs_attr *attr)
 {
-    return fuse_req_ctx(req)->uid != 0;
+    return pmfs_getattr(fs_of(req), ino, attr) == 0 && attr->mode & (S_ISUID | S_ISGID);
 }
 
-static bool takes_mode(fuse_req_t req, fuse_ino_t ino)
+/* Who changes the content or the owner of a file takes a set-group-ID bit away where the group
+ * may execute; where it may not, who is not in it does. */
+static bool takes_setgid(fuse_req_t req, const struct pmfs_attr *attr)
 {
-    struct pmfs_attr attr;
-
-    return takes_privileges(req) && pmfs_getattr(fs_of(req), ino, &attr) == 0 &&
-           attr.mode & (S_ISUID | S_ISGID);
+    return (attr->mode & (S_ISGID | S_IXGRP)) == S_ISGID && !S_ISDIR(attr->mode) &&
+           !caller_is_in_group(req, attr->gid) && !caller_is_capable(req, CAP_FSETID);
 }
 
 /*
  * The answer to a write does not tell that the mode is another one. The kernel would
  * keep the old one, and run what was written with the privileges of the owner. It holds the
  * inode's lock until a write is answered, and so does a chmod: no bit comes between
- * takes_mode() and what drops it.
+ * has_set_id() and what drops it.
  */
 static void tell_mode(fuse_req_t req, fuse_ino_t ino)
 {
@@ -188,24 +193,87 @@ static void tell_mode(fuse_req_t req, fuse_ino_t ino)
     fuse_lowlevel_notify_inval_inode(state_of(req)->session, ino, attributes_only, 0);
 }
 
+static int drop_capabilities(fuse_req_t req, fuse_ino_t ino)
+{
+    size_t size;
+    int error = pmfs_getxattr(fs_of(req), ino, "security.capability", NULL, 0, &size);
+
+    if (error == 0)
+        error = pmfs_removexattr(fs_of(req), ino, "security.capability");
+    return error == -ENODATA ? 0 : error;
+}
+
 /*
  * Drops a file's privileges, if it has any, before it is changed by a call that cannot
- * do so itself.
+ * do so itself, and of which the kernel does not say what the caller may leave.
  */
 static int drop_privileges(fuse_req_t req, fuse_ino_t ino)
 {
     const struct pmfs_attr none = {0};
-    bool has_mode = takes_mode(req, ino);
-    size_t size;
+    struct pmfs_attr attr;
 
-    if (!takes_privileges(req) ||
-        (!has_mode && pmfs_getxattr(fs_of(req), ino, "security.capability", NULL, 0,
-                                    &size) == -ENODATA))
-        return 0;
-    int error = pmfs_setattr(fs_of(req), ino, &none, PMFS_DROP_PRIVILEGES, NULL);
-    if (error == 0 && has_mode)
+    if (!has_set_id(req, ino, &attr) || caller_is_capable(req, CAP_FSETID))
+        return drop_capabilities(req, ino);
+    unsigned setgid = takes_setgid(req, &attr) ? PMFS_DROP_SETGID : 0;
+    int error =
+        pmfs_setattr(fs_of(req), ino, &none, PMFS_DROP_PRIVILEGES | setgid, NULL);
+    if (error == 0)
         tell_mode(req, ino);
     return error;
+}
+
+static bool owns(fuse_req_t req, const struct pmfs_attr *attr)
+{
+    return fuse_req_ctx(req)->uid == attr->uid || caller_is_capable(req, CAP_FOWNER);
+}
+
+/*
+ * What setting attributes drops besides. A request to set nothing is what is left of chown(path,
+ * -1, -1), which drops as every chown does; or it comes before a write, which will drop what it
+ * has to. Anybody may write, but only the owner do the other; so his are taken for that.
+ */
+static unsigned setattr_drops(fuse_req_t req, fuse_ino_t ino, unsigned mask)
+{
+    bool kills = mask & (PMFS_SET_UID | PMFS_SET_GID) || channel_kills();
+    struct pmfs_attr attr;
+
+    if (mask != 0 && !kills)
+        return 0;
+    if (!has_set_id(req, ino, &attr))
+        return kills ? PMFS_DROP_PRIVILEGES : 0;
+    if (!kills && !owns(req, &attr))
+        return 0;
+    return PMFS_DROP_PRIVILEGES | (takes_setgid(req, &attr) ? PMFS_DROP_SETGID : 0);
+}
+
+/* What a write drops with it. Of stores into a mapping, which the kernel writes later, nobody
+ * does elsewhere either. */
+static unsigned write_drops(fuse_req_t req, fuse_ino_t ino, bool from_mapping,
+                            bool *has_mode)
+{
+    struct pmfs_attr attr;
+
+    *has_mode = false;
+    if (from_mapping)
+        return 0;
+    if (!channel_kills()) /* past its cache, the kernel does not look at them */
+        return state_of(req)->direct_io ? PMFS_WRITE_DROPS_CAPABILITIES : 0;
+    *has_mode = has_set_id(req, ino, &attr);
+    return PMFS_WRITE_DROPS_PRIVILEGES |
+           (*has_mode && takes_setgid(req, &attr) ? PMFS_WRITE_DROPS_SETGID : 0);
+}
+
+/* What an access ACL drops. */
+static unsigned acl_drops(fuse_req_t req, fuse_ino_t ino)
+{
+    struct pmfs_attr attr;
+    bool drops = channel_kills();
+
+    if (!channel_tells_of_acls(state_of(req)))
+        drops = has_set_id(req, ino, &attr) && attr.mode & S_ISGID &&
+                !caller_is_in_group(req, attr.gid) &&
+                !caller_is_capable(req, CAP_FSETID);
+    return drops ? PMFS_XATTR_DROPS_SETGID : 0;
 }
 
 /* ---- Replies ----------------------------------------------------------------- */
@@ -313,9 +381,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *stat, int to
     unsigned mask = set_mask_of(to_set);
 
     (void)fi;
-    if (mask & (PMFS_SET_UID | PMFS_SET_GID) ||
-        (mask & PMFS_SET_SIZE && takes_privileges(req)))
-        mask |= PMFS_DROP_PRIVILEGES;
+    mask |= setattr_drops(req, ino, mask);
     reply_attr(req, pmfs_setattr(fs_of(req), ino, &values, mask, &attr), &attr);
 }
 
@@ -508,10 +574,9 @@ static int write_all(struct pmfs *fs, fuse_ino_t ino, off_t offset, const char *
 
 /* At the largest size of a file it is short, if it can be. */
 static int write_below_limit(fuse_req_t req, fuse_ino_t ino, off_t offset,
-                             const char *data, size_t size,
+                             const char *data, size_t size, unsigned flags,
                              const struct fuse_file_info *fi, size_t *done)
 {
-    unsigned flags = takes_privileges(req) ? PMFS_WRITE_DROPS_PRIVILEGES : 0;
     off_t room = (off_t)PMFS_FILE_SIZE_MAX - offset;
 
     if (room > 0 && size > (size_t)room) {
@@ -526,9 +591,10 @@ static int write_below_limit(fuse_req_t req, fuse_ino_t ino, off_t offset,
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size,
                      off_t offset, struct fuse_file_info *fi)
 {
-    bool has_mode = takes_mode(req, ino);
+    bool has_mode;
+    unsigned flags = write_drops(req, ino, fi->writepage, &has_mode);
     size_t done = 0;
-    int error = write_below_limit(req, ino, offset, data, size, fi, &done);
+    int error = write_below_limit(req, ino, offset, data, size, flags, fi, &done);
 
     if (has_mode)
         tell_mode(req, ino);
@@ -596,10 +662,11 @@ _Static_assert((unsigned)PMFS_XATTR_CREATE == XATTR_CREATE &&
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
                         const char *value, size_t size, int flags)
 {
-    unsigned all_flags =
-        (unsigned)flags | (takes_privileges(req) ? PMFS_XATTR_DROPS_SETGID : 0);
+    unsigned drops =
+        strcmp(name, "system.posix_acl_access") == 0 ? acl_drops(req, ino) : 0;
 
-    reply_result(req, pmfs_setxattr(fs_of(req), ino, name, value, size, all_flags));
+    reply_result(req, pmfs_setxattr(fs_of(req), ino, name, value, size,
+                                    (unsigned)flags | drops));
 }
 
 static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
@@ -632,15 +699,18 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
     free(value);
 }
 
-/* Names that only root may read. Answers with the size of the others. */
-static size_t hide_trusted(char *names, size_t size)
+/* Names that only CAP_SYS_ADMIN may read. Answers with the size of what the caller may. */
+static size_t hide_trusted(fuse_req_t req, char *names, size_t size)
 {
     size_t kept = 0;
 
     for (size_t at = 0, length; at < size; at += length) {
         length = strlen(names + at) + 1;
-        if (strncmp(names + at, "trusted.", 8) == 0)
+        if (strncmp(names + at, "trusted.", 8) == 0) {
+            if (caller_is_capable(req, CAP_SYS_ADMIN))
+                return size; /* it is the first of them */
             continue;
+        }
         memmove(names + kept, names + at, length);
         kept += length;
     }
@@ -655,8 +725,8 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t capacity)
 
     if (names != NULL)
         error = pmfs_listxattr(fs_of(req), ino, names, XATTR_LIST_MAX, &size);
-    if (error == 0 && fuse_req_ctx(req)->uid != 0)
-        size = hide_trusted(names, size);
+    if (error == 0)
+        size = hide_trusted(req, names, size);
     if (error == 0 && capacity > 0 && size > capacity)
         error = -ERANGE;
     reply_xattr(req, error, names, capacity, size);

@@ -18,7 +18,8 @@ struct mount_state {
     bool direct_io;       /* file content bypasses the kernel's cache */
     bool without_open;    /* the kernel can do without OPEN requests */
     bool without_opendir; /* and without OPENDIR */
-    bool answered;        /* atomic: the kernel's first request */
+    uint32_t offered;     /* what the kernel said in its first request */
+    bool answered;        /* atomic: that one */
 };
 
 extern const struct fuse_lowlevel_ops ops;

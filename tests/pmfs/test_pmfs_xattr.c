@@ -89,6 +89,7 @@ static void setting_again_replaces_with_any_size(void **state)
 static void create_and_replace_look_at_what_is_there(void **state)
 {
     struct fixture *f = *state;
+    const unsigned both = PMFS_XATTR_CREATE | PMFS_XATTR_REPLACE;
     uint64_t ino = make_file(f, ROOT, "a");
 
     assert_error(set(f, ino, "user.a", "x", PMFS_XATTR_REPLACE), ENODATA);
@@ -97,7 +98,10 @@ static void create_and_replace_look_at_what_is_there(void **state)
     assert_text(f, ino, "user.a", "x");
     assert_ok(set(f, ino, "user.a", "y", PMFS_XATTR_REPLACE));
     assert_text(f, ino, "user.a", "y");
-    assert_error(set(f, ino, "user.a", "y", 3), EINVAL);
+    assert_error(set(f, ino, "user.a", "z", both), EEXIST);
+    assert_error(set(f, ino, "user.b", "z", both), ENODATA);
+    assert_text(f, ino, "user.a", "y");
+    assert_error(get(f, ino, "user.b"), ENODATA);
 }
 
 static void removing_the_last_one_gives_all_blocks_back(void **state)
@@ -272,6 +276,27 @@ static void an_access_list_and_the_mode_change_together(void **state)
     assert_int_equal(attr_of(f, ino).mode, S_IFREG | 0751);
 }
 
+/* As by Linux, which does not look at the flags. */
+static void lists_are_set_and_removed_whatever_is_there(void **state)
+{
+    static const char *const names[] = {"system.posix_acl_access",
+                                        "system.posix_acl_default"};
+    struct fixture *f = *state;
+    uint64_t dir = make_dir(f, ROOT, "d");
+
+    for (size_t i = 0; i < 2; i++) {
+        assert_ok(pmfs_removexattr(f->fs, dir, names[i]));
+        for (unsigned flags = 0; flags < 4; flags++)
+            assert_ok(pmfs_setxattr(f->fs, dir, names[i], acl, sizeof(acl), flags));
+        assert_value(f, dir, names[i], acl, sizeof(acl));
+        assert_ok(pmfs_removexattr(f->fs, dir, names[i]));
+        assert_error(get(f, dir, names[i]), ENODATA);
+        assert_ok(
+            pmfs_setxattr(f->fs, dir, names[i], acl, sizeof(acl), PMFS_XATTR_REPLACE));
+    }
+    assert_ok(pmfs_removexattr(f->fs, make_file(f, ROOT, "a"), names[1]));
+}
+
 static void a_default_list_takes_the_place_of_the_umask(void **state)
 {
     const struct pmfs_cred cred = {.umask = 077};
@@ -340,6 +365,67 @@ static void privileges_are_dropped_where_a_flag_says_so(void **state)
     assert_int_equal(attr_of(f, ino).mode & 07777, 0755);
     assert_error(get(f, ino, "security.capability"), ENODATA);
     assert_text(f, ino, "user.a", "stays");
+    assert_ok(pmfs_setattr(f->fs, ino, &values, PMFS_SET_MODE, NULL));
+    assert_ok(set(f, ino, "security.capability", "any", 0));
+    assert_ok(pmfs_write(f->fs, ino, 0, "x", 1, PMFS_WRITE_DROPS_CAPABILITIES, &done));
+    assert_int_equal(attr_of(f, ino).mode & 07777, 06755);
+    assert_error(get(f, ino, "security.capability"), ENODATA);
+    assert_text(f, ino, "user.a", "stays");
+}
+
+/* The mode that is left of `mode`. */
+static uint32_t left_of(struct fixture *f, uint64_t ino, uint32_t mode, unsigned mask)
+{
+    const struct pmfs_attr values = {.mode = mode, .uid = 1};
+
+    assert_ok(pmfs_setattr(f->fs, ino, &values, PMFS_SET_MODE, NULL));
+    assert_ok(pmfs_setattr(f->fs, ino, &values, mask, &f->attr));
+    return f->attr.mode & 07777;
+}
+
+static uint32_t left_by_write(struct fixture *f, uint64_t ino, uint32_t mode,
+                              unsigned flags)
+{
+    size_t done;
+
+    left_of(f, ino, mode, 0);
+    assert_ok(pmfs_write(f->fs, ino, 0, "x", 1, flags, &done));
+    return attr_of(f, ino).mode & 07777;
+}
+
+static void set_group_id_goes_with_the_right_to_execute_or_by_a_flag(void **state)
+{
+    const unsigned stranger = PMFS_DROP_PRIVILEGES | PMFS_DROP_SETGID;
+    struct fixture *f = *state;
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    assert_int_equal(left_of(f, ino, 06767, PMFS_DROP_PRIVILEGES), 02767);
+    assert_int_equal(left_of(f, ino, 06777, PMFS_DROP_PRIVILEGES), 0777);
+    assert_int_equal(left_of(f, ino, 06767, PMFS_DROP_SETGID), 0767);
+    assert_int_equal(left_of(f, ino, 02767, stranger), 0767);
+    assert_int_equal(left_of(f, ino, 02767, stranger | PMFS_SET_UID), 0767);
+    assert_int_equal(left_of(f, ino, 02767, stranger | PMFS_SET_SIZE), 0767);
+    assert_int_equal(left_of(f, ino, 02767, stranger | PMFS_SET_MODE), 02767);
+    assert_int_equal(left_by_write(f, ino, 06767, PMFS_WRITE_DROPS_PRIVILEGES), 02767);
+    assert_int_equal(left_by_write(f, ino, 06767, PMFS_WRITE_DROPS_SETGID), 0767);
+    assert_int_equal(left_by_write(f, ino, 06767, 0), 06767);
+}
+
+static void every_type_but_directories_loses_privileges(void **state)
+{
+    static const uint32_t types[] = {S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK};
+    const unsigned stranger = PMFS_DROP_PRIVILEGES | PMFS_DROP_SETGID;
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        char name[] = {(char)('a' + i), 0};
+
+        assert_ok(pmfs_mknod(f->fs, ROOT, name, types[i] | 0644, 0, &nobody, &f->attr));
+        uint64_t ino = f->attr.ino;
+        assert_int_equal(left_of(f, ino, 06777, PMFS_DROP_PRIVILEGES), 0777);
+        assert_int_equal(left_of(f, ino, 06767, stranger | PMFS_SET_UID), 0767);
+    }
+    assert_int_equal(left_of(f, make_dir(f, ROOT, "dir"), 06777, stranger), 06777);
 }
 
 static void attributes_set_the_change_time_only(void **state)
@@ -379,10 +465,13 @@ int main(void)
         TEST_EMPTY(blocks_of_512_bytes_take_32_kib),
         TEST(full_filesystem_changes_nothing),
         TEST(an_access_list_and_the_mode_change_together),
+        TEST(lists_are_set_and_removed_whatever_is_there),
         TEST(a_default_list_takes_the_place_of_the_umask),
         TEST_IN_PROCESS(impossible_lists_are_refused),
         TEST_IN_PROCESS(lists_out_of_order_are_refused),
         TEST_IN_PROCESS(privileges_are_dropped_where_a_flag_says_so),
+        TEST_IN_PROCESS(set_group_id_goes_with_the_right_to_execute_or_by_a_flag),
+        TEST_IN_PROCESS(every_type_but_directories_loses_privileges),
         TEST(attributes_set_the_change_time_only),
         TEST_IN_PROCESS(each_change_costs_two_fences_or_three),
     };
