@@ -17,6 +17,7 @@
  *   dir.c       opendir and its kin
  *   walk.c      scandir, glob, ftw
  *   stdio.c     fopen, fdopen, freopen
+ *   wide.c      fgetwc, fputws, fwprintf and their kin
  *   map.c       mmap
  *   syscall.c   syscall
  *
@@ -32,6 +33,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "include/pmfs.h"
@@ -109,6 +111,7 @@ enum notice {
     NOTICE_SIGNAL,
     NOTICE_MAP,
     NOTICE_STREAM,
+    NOTICE_SCAN,
     NOTICES
 };
 __attribute__((format(printf, 2, 3))) void say_once(enum notice notice,
@@ -206,6 +209,13 @@ long place_host(struct place *place, long rc);
 /* The path of the open directory `ino` as the program sees it, allocated. */
 int path_of_directory(struct pmfs *fs, uint64_t ino, char **path);
 
+/* ---- wide.c --------------------------------------------------------------------- */
+
+/* What a stream knows of wide characters, of that codeset; NULL and errno: it cannot. */
+struct wide;
+struct wide *wide_new_of(const char *codeset);
+void wide_free(struct wide *wide);
+
 /* ---- file.c, stdio.c ----------------------------------------------------------- */
 
 ssize_t handle_read_at(const struct handle *file, void *buffer, size_t size,
@@ -214,6 +224,9 @@ ssize_t handle_read_at(const struct handle *file, void *buffer, size_t size,
 /* A standard descriptor is about to name something else, and has come to. */
 void stdio_flush(int fd);
 void stdio_follow(int fd);
+
+/* Where a stream of ours has its struct wide, NULL until it is oriented; else NULL. */
+struct wide **stdio_wide(FILE *stream);
 
 /* Around fork(2). */
 void stdio_lock(void);

@@ -7,13 +7,14 @@
  */
 #include "pmfs-proto/preload/preload.h"
 
-#include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- Modes ----------------------------------------------------------------------- */
+
+static const char ccs[] = ",ccs="; /* what comes after it in a mode is a codeset */
 
 /* The flags of open(2) for a mode of fopen(3); -1: there is no such mode. */
 static int flags_of(const char *mode)
@@ -38,7 +39,22 @@ static int flags_of(const char *mode)
             flags = (flags & ~O_ACCMODE) | O_RDWR;
         flags |= *mode == 'x' ? O_EXCL : *mode == 'e' ? O_CLOEXEC : 0;
     }
-    return *mode ? -1 : flags; /* no ",ccs=" */
+    return flags;
+}
+
+/* What fopencookie(3) makes of all that it does not know is not what fopen(3) does. */
+static const char *plain_mode(int flags, const char *mode)
+{
+    bool both = (flags & O_ACCMODE) == O_RDWR;
+
+    switch (*mode) {
+    case 'r':
+        return both ? "r+" : "r";
+    case 'w':
+        return both ? "w+" : "w";
+    default:
+        return both ? "a+" : "a";
+    }
 }
 
 /* ---- Streams of ours ----------------------------------------------------------- */
@@ -47,6 +63,7 @@ struct cookie {
     int fd;
     int access; /* O_ACCMODE part of its mode, which does not change */
     FILE *stream;
+    struct wide *wide; /* of the lock of the stream */
     struct cookie *next;
 };
 
@@ -72,6 +89,13 @@ static struct cookie *cookie_of(FILE *stream)
         ;
     pthread_mutex_unlock(&cookies_lock);
     return cookie;
+}
+
+struct wide **stdio_wide(FILE *stream)
+{
+    struct cookie *cookie = cookie_of(stream);
+
+    return cookie ? &cookie->wide : NULL;
 }
 
 static ssize_t cookie_read(void *arg, char *buffer, size_t size)
@@ -106,6 +130,7 @@ static int cookie_close(void *arg)
         link = &(*link)->next;
     *link = cookie->next;
     pthread_mutex_unlock(&cookies_lock);
+    wide_free(cookie->wide);
     free(cookie);
     return close(fd);
 }
@@ -119,12 +144,14 @@ static FILE *stream_on(int fd, const char *mode)
         .close = cookie_close,
     };
     struct cookie *cookie = malloc(sizeof(*cookie));
+    int flags = flags_of(mode);
 
     if (!cookie)
         return NULL;
     cookie->fd = fd;
-    cookie->access = flags_of(mode) & O_ACCMODE;
-    cookie->stream = fopencookie(cookie, mode, functions);
+    cookie->access = flags & O_ACCMODE;
+    cookie->wide = NULL;
+    cookie->stream = fopencookie(cookie, plain_mode(flags, mode), functions);
     if (!cookie->stream) {
         free(cookie);
         return NULL;
@@ -138,6 +165,35 @@ static FILE *stream_on(int fd, const char *mode)
 
 /* ---- Opening ------------------------------------------------------------------- */
 
+/* Makes it wide if its mode names a codeset; closes it if that is none. */
+static FILE *with_codeset(FILE *stream, const char *mode)
+{
+    const char *codeset = strstr(mode, ccs);
+    char name[64];
+
+    if (!codeset)
+        return stream;
+    codeset += sizeof(ccs) - 1;
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(codeset, ","), codeset);
+
+    struct wide *wide = wide_new_of(name);
+
+    if (wide) {
+        *stdio_wide(stream) = wide;
+        return stream;
+    }
+    fclose(stream);
+    errno = EINVAL;
+    return NULL;
+}
+
+/* Who only appends begins at the end. */
+static void seek_to_end(int fd, int flags)
+{
+    if (flags & O_APPEND && (flags & O_ACCMODE) == O_WRONLY)
+        lseek(fd, 0, SEEK_END);
+}
+
 /* Puts a stream on a descriptor of ours, which is closed if that fails. */
 static FILE *open_stream(int fd, const char *mode)
 {
@@ -146,11 +202,12 @@ static FILE *open_stream(int fd, const char *mode)
     if (fd < 0)
         return NULL;
     stream = stream_on(fd, mode);
-    if (!stream)
+    if (!stream) {
         close(fd);
-    else if (*mode == 'a')
-        lseek(fd, 0, SEEK_END);
-    return stream;
+        return NULL;
+    }
+    seek_to_end(fd, flags_of(mode));
+    return with_codeset(stream, mode);
 }
 
 INTERPOSE(FILE *, fopen, (const char *path, const char *mode))
@@ -195,6 +252,7 @@ INTERPOSE(FILE *, fdopen, (int fd, const char *mode))
     }
     if (flags & O_APPEND)
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_APPEND);
+    seek_to_end(fd, flags);
     return stream_on(fd, mode);
 }
 
@@ -255,6 +313,15 @@ static bool can_follow(FILE *stream, int flags)
            (flags & O_ACCMODE) == (fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);
 }
 
+/* It has no orientation any more; nor, as libc has it, the codeset of a mode. */
+static void forget_wide(FILE *stream)
+{
+    struct wide **wide = stdio_wide(stream);
+
+    wide_free(*wide);
+    *wide = NULL;
+}
+
 /* The file takes the place of the stream's descriptor. */
 static FILE *reopen(const char *path, int flags, FILE *stream)
 {
@@ -272,7 +339,10 @@ static FILE *reopen(const char *path, int flags, FILE *stream)
     close(new_fd);
     if (rc < 0)
         return NULL;
-    return is_ours ? stream : *standard[fd].variable;
+    if (!is_ours)
+        return *standard[fd].variable;
+    forget_wide(stream);
+    return stream;
 }
 
 INTERPOSE(FILE *, freopen, (const char *path, const char *mode, FILE *stream))

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# every_call.sh LIBRARY TEST_CALLS - each call that the library defines is named in the
-# test. Names of one address (open, open64) are one call.
+# every_call.sh LIBRARY TEST... - each call that the library defines is named in a test.
+# Names of one address (open, open64) are one call.
 set -euo pipefail
+library=$1
+shift
 
-nm -D --defined-only "$1" | awk -v test="$2" '
+nm -D --defined-only "$library" | awk -v tests="cat $*" '
     BEGIN {
-        while ((getline line <test) > 0) {
+        while ((tests | getline line) > 0) {
             count = split(line, words, /[^a-zA-Z0-9_]+/)
             for (i = 1; i <= count; i++)
                 named[words[i]] = 1
