@@ -170,7 +170,7 @@ INTERPOSE(int, fstatat, (int dir, const char *path, struct stat *out, int flags)
     if (target_find(&target, dir, path, flags, &rc))
         return (int)place_host(
             &target.at, REAL(fstatat)(target.at.dir, target.at.path, out, flags));
-    if (rc == 0 && flags & ~STAT_FLAGS)
+    if (flags & ~STAT_FLAGS)
         rc = -EINVAL;
     if (rc == 0)
         rc = target_getattr(&target, &fs, &attr);
@@ -327,7 +327,7 @@ INTERPOSE(int, fchmodat, (int dir, const char *path, mode_t mode, int flags))
     if (target_find(&target, dir, path, flags, &rc))
         return (int)place_host(
             &target.at, REAL(fchmodat)(target.at.dir, target.at.path, mode, flags));
-    if (rc == 0 && flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
+    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
         rc = -EINVAL;
     if (rc == 0 && flags & AT_SYMLINK_NOFOLLOW) {
         struct pmfs_attr attr;
@@ -381,7 +381,7 @@ INTERPOSE(int, fchownat, (int dir, const char *path, uid_t uid, gid_t gid, int f
     if (target_find(&target, dir, path, flags, &rc))
         return (int)place_host(
             &target.at, REAL(fchownat)(target.at.dir, target.at.path, uid, gid, flags));
-    if (rc == 0 && flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
+    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
         rc = -EINVAL;
     if (rc == 0)
         rc = target_chown(&target, uid, gid);
@@ -447,6 +447,12 @@ static int refuse_times(struct target *target)
     return rc < 0 ? rc : -EINVAL;
 }
 
+/* Then the kernel looks at nothing else. */
+static bool leaves_both(const struct timespec *times)
+{
+    return times && times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT;
+}
+
 static int target_set_times(struct target *target, const struct timespec *times)
 {
     struct pmfs_attr values = {0};
@@ -471,7 +477,9 @@ INTERPOSE(int, utimensat,
     if (target_find(&target, dir, path, flags, &rc))
         return (int)place_host(
             &target.at, REAL(utimensat)(target.at.dir, target.at.path, times, flags));
-    if (rc == 0 && flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
+    if (leaves_both(times))
+        return target_end(&target, 0);
+    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
         rc = -EINVAL;
     if (rc == 0)
         rc = target_set_times(&target, times);

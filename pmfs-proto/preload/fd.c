@@ -195,6 +195,12 @@ long handle_end(struct handle *file, long rc)
     return result(rc);
 }
 
+long handle_refuse(struct handle *file, int errnum)
+{
+    handle_put(file);
+    return result(-errnum);
+}
+
 static bool is_pool_fd(int fd)
 {
     return fd >= 0 && fd == pool_fd();

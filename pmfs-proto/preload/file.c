@@ -44,6 +44,17 @@ static int open_place(const struct place *at, int flags, mode_t mode)
     return fd_open(attr.ino, attr.mode & S_IFMT, flags & ~not_kept);
 }
 
+/* What the kernel asks before it looks at the path. */
+static bool are_flags(int flags)
+{
+    const int nameless = O_TMPFILE & ~O_DIRECTORY;
+    int access = flags & O_ACCMODE;
+
+    if (flags & nameless)
+        return flags & O_DIRECTORY && !(flags & O_CREAT) && access != O_RDONLY;
+    return !(flags & O_CREAT) || !(flags & O_DIRECTORY);
+}
+
 static int open_at(int dir, const char *path, int flags, mode_t mode)
 {
     const int of_path = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -55,6 +66,8 @@ static int open_at(int dir, const char *path, int flags, mode_t mode)
     int rc =
         place_find(&at, dir, path, exclusive || flags & O_NOFOLLOW ? NOFOLLOW : FOLLOW);
 
+    if (!are_flags(flags))
+        rc = -EINVAL;
     if (!at.is_host)
         return (int)place_end(&at, rc < 0 ? rc : open_place(&at, flags, mode));
     rc = REAL(openat)(at.dir, at.path, flags, mode);
@@ -171,9 +184,11 @@ INTERPOSE(ssize_t, pread, (int fd, void *buffer, size_t size, off_t at))
 
     if (!file)
         return REAL(pread)(fd, buffer, size, at);
+    if (at < 0)
+        return handle_refuse(file, EINVAL);
     rc = handle_begin(file, O_RDONLY);
     if (rc == 0)
-        rc = at < 0 ? -EINVAL : handle_read_at(file, buffer, size, (uint64_t)at);
+        rc = handle_read_at(file, buffer, size, (uint64_t)at);
     return handle_end(file, rc);
 }
 ALIAS(pread64, pread);
@@ -232,7 +247,6 @@ static ssize_t write_next(struct handle *file, const void *buffer, size_t size,
 {
     ssize_t done;
 
-    flags |= append_flag(file);
     pthread_mutex_lock(&file->lock);
     done = write_at(file, buffer, size, file->offset, flags);
     if (done > 0)
@@ -250,7 +264,8 @@ INTERPOSE(ssize_t, write, (int fd, const void *buffer, size_t size))
     if (!file)
         return REAL(write)(fd, buffer, size);
     rc = handle_begin(file, O_WRONLY);
-    return handle_end(file, rc < 0 ? rc : write_next(file, buffer, size, 0));
+    return handle_end(file,
+                      rc < 0 ? rc : write_next(file, buffer, size, append_flag(file)));
 }
 
 INTERPOSE(ssize_t, pwrite, (int fd, const void *buffer, size_t size, off_t at))
@@ -260,10 +275,11 @@ INTERPOSE(ssize_t, pwrite, (int fd, const void *buffer, size_t size, off_t at))
 
     if (!file)
         return REAL(pwrite)(fd, buffer, size, at);
+    if (at < 0)
+        return handle_refuse(file, EINVAL);
     rc = handle_begin(file, O_WRONLY);
     if (rc == 0)
-        rc = at < 0 ? -EINVAL
-                    : write_at(file, buffer, size, (uint64_t)at, append_flag(file));
+        rc = write_at(file, buffer, size, (uint64_t)at, append_flag(file));
     return handle_end(file, rc);
 }
 ALIAS(pwrite64, pwrite);
@@ -284,11 +300,33 @@ static ssize_t total_of(const struct iovec *pieces, int count)
     return (ssize_t)limit(total);
 }
 
+enum { NOAPPEND = 0x20 }; /* RWF_NOAPPEND, which headers may lack */
+
+/* All is written at once and durably, so most of what may be asked for is there. */
+static int check_flags(int flags)
+{
+    const int known =
+        RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND | NOAPPEND;
+
+    if (flags & ~known)
+        return -EOPNOTSUPP;
+    return flags & RWF_APPEND && flags & NOAPPEND ? -EINVAL : 0;
+}
+
+/* The flags are not looked at where there is nothing to do. */
+static ssize_t check_pieces(const struct iovec *pieces, int count, int flags)
+{
+    ssize_t total = total_of(pieces, count);
+    int rc = total > 0 ? check_flags(flags) : 0;
+
+    return rc < 0 ? rc : total;
+}
+
 /* At `at`, or where the file stands if that is -1. */
 static ssize_t read_pieces(struct handle *file, const struct iovec *pieces, int count,
-                           off_t at)
+                           off_t at, int flags)
 {
-    ssize_t rc = total_of(pieces, count);
+    ssize_t rc = check_pieces(pieces, count, flags);
     ssize_t done = 0;
 
     for (int i = 0; rc >= 0 && i < count; i++) {
@@ -305,16 +343,29 @@ static ssize_t read_pieces(struct handle *file, const struct iovec *pieces, int 
     return done > 0 ? done : rc < 0 ? rc : 0;
 }
 
+static ssize_t write_bytes(struct handle *file, const void *bytes, size_t size,
+                           off_t at, int flags)
+{
+    unsigned append = flags & RWF_APPEND ? PMFS_APPEND
+                      : flags & NOAPPEND ? 0
+                                         : append_flag(file);
+
+    return at < 0 ? write_next(file, bytes, size, append)
+                  : write_at(file, bytes, size, (uint64_t)at, append);
+}
+
 /* All pieces are one write, and so one transaction. */
 static ssize_t write_pieces(struct handle *file, const struct iovec *pieces, int count,
-                            off_t at, unsigned flags)
+                            off_t at, int flags)
 {
-    ssize_t total = total_of(pieces, count);
+    ssize_t total = check_pieces(pieces, count, flags);
     uint8_t *bytes, *end;
     ssize_t rc;
 
     if (total <= 0)
         return total;
+    if (count == 1)
+        return write_bytes(file, pieces->iov_base, (size_t)total, at, flags);
     bytes = end = malloc((size_t)total);
     if (!bytes)
         return -ENOMEM;
@@ -326,38 +377,40 @@ static ssize_t write_pieces(struct handle *file, const struct iovec *pieces, int
             memcpy(end, pieces[i].iov_base, size);
         end += size;
     }
-    flags |= append_flag(file);
-    rc = at < 0 ? write_next(file, bytes, (size_t)total, flags)
-                : write_at(file, bytes, (size_t)total, (uint64_t)at, flags);
+    rc = write_bytes(file, bytes, (size_t)total, at, flags);
     free(bytes);
     return rc;
 }
 
+/* An offset that is none comes before anything about the file. */
 static ssize_t read_vector(struct handle *file, const struct iovec *pieces, int count,
-                           off_t at)
+                           off_t at, int flags)
 {
-    ssize_t rc = handle_begin(file, O_RDONLY);
+    ssize_t rc;
 
-    return handle_end(file, rc < 0 ? rc : read_pieces(file, pieces, count, at));
+    if (at < -1)
+        return handle_refuse(file, EINVAL);
+    rc = handle_begin(file, O_RDONLY);
+    return handle_end(file, rc < 0 ? rc : read_pieces(file, pieces, count, at, flags));
 }
 
 static ssize_t write_vector(struct handle *file, const struct iovec *pieces, int count,
-                            off_t at, unsigned flags)
+                            off_t at, int flags)
 {
-    ssize_t rc = handle_begin(file, O_WRONLY);
+    ssize_t rc;
 
-    if (rc == 0)
-        rc = count == 1 && at >= 0 ? write_at(file, pieces->iov_base, pieces->iov_len,
-                                              (uint64_t)at, flags | append_flag(file))
-                                   : write_pieces(file, pieces, count, at, flags);
-    return handle_end(file, rc);
+    if (at < -1)
+        return handle_refuse(file, EINVAL);
+    rc = handle_begin(file, O_WRONLY);
+    return handle_end(file, rc < 0 ? rc : write_pieces(file, pieces, count, at, flags));
 }
 
 INTERPOSE(ssize_t, readv, (int fd, const struct iovec *pieces, int count))
 {
     struct handle *file = handle_get(fd);
 
-    return file ? read_vector(file, pieces, count, -1) : REAL(readv)(fd, pieces, count);
+    return file ? read_vector(file, pieces, count, -1, 0)
+                : REAL(readv)(fd, pieces, count);
 }
 
 INTERPOSE(ssize_t, writev, (int fd, const struct iovec *pieces, int count))
@@ -368,21 +421,14 @@ INTERPOSE(ssize_t, writev, (int fd, const struct iovec *pieces, int count))
                 : REAL(writev)(fd, pieces, count);
 }
 
-static ssize_t refuse(struct handle *file, int access, int errnum)
-{
-    ssize_t rc = handle_begin(file, access);
-
-    return handle_end(file, rc < 0 ? rc : -errnum);
-}
-
 INTERPOSE(ssize_t, preadv, (int fd, const struct iovec *pieces, int count, off_t at))
 {
     struct handle *file = handle_get(fd);
 
     if (!file)
         return REAL(preadv)(fd, pieces, count, at);
-    return at < 0 ? refuse(file, O_RDONLY, EINVAL)
-                  : read_vector(file, pieces, count, at);
+    return at < 0 ? handle_refuse(file, EINVAL)
+                  : read_vector(file, pieces, count, at, 0);
 }
 ALIAS(preadv64, preadv);
 
@@ -392,25 +438,18 @@ INTERPOSE(ssize_t, pwritev, (int fd, const struct iovec *pieces, int count, off_
 
     if (!file)
         return REAL(pwritev)(fd, pieces, count, at);
-    return at < 0 ? refuse(file, O_WRONLY, EINVAL)
+    return at < 0 ? handle_refuse(file, EINVAL)
                   : write_vector(file, pieces, count, at, 0);
 }
 ALIAS(pwritev64, pwritev);
-
-/* All is written at once and durably, so most of what may be asked for is there. */
-enum { RWF_IDLE = RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT };
 
 INTERPOSE(ssize_t, preadv2,
           (int fd, const struct iovec *pieces, int count, off_t at, int flags))
 {
     struct handle *file = handle_get(fd);
 
-    if (!file)
-        return REAL(preadv2)(fd, pieces, count, at, flags);
-    if (at < -1)
-        return refuse(file, O_RDONLY, EINVAL);
-    return flags & ~(int)RWF_IDLE ? refuse(file, O_RDONLY, EOPNOTSUPP)
-                                  : read_vector(file, pieces, count, at);
+    return file ? read_vector(file, pieces, count, at, flags)
+                : REAL(preadv2)(fd, pieces, count, at, flags);
 }
 ALIAS(preadv64v2, preadv2);
 
@@ -419,12 +458,7 @@ INTERPOSE(ssize_t, pwritev2,
 {
     struct handle *file = handle_get(fd);
 
-    if (!file)
-        return REAL(pwritev2)(fd, pieces, count, at, flags);
-    if (at < -1)
-        return refuse(file, O_WRONLY, EINVAL);
-    if (flags & ~(int)(RWF_IDLE | RWF_APPEND))
-        return refuse(file, O_WRONLY, EOPNOTSUPP);
-    return write_vector(file, pieces, count, at, flags & RWF_APPEND ? PMFS_APPEND : 0);
+    return file ? write_vector(file, pieces, count, at, flags)
+                : REAL(pwritev2)(fd, pieces, count, at, flags);
 }
 ALIAS(pwritev64v2, pwritev2);

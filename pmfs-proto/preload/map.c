@@ -6,17 +6,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int check_map(const struct handle *file, size_t size, int flags, off_t at)
+static int check_map(const struct handle *file, size_t size, int protection, int flags,
+                     off_t at)
 {
-    if (handle_check(file, O_RDONLY) < 0)
-        return handle_check(file, O_RDWR) < 0 ? -EBADF : -EACCES;
-    if (file->type != S_IFREG)
-        return -ENODEV;
-    if (size == 0 || at & (sysconf(_SC_PAGESIZE) - 1) || (flags & MAP_TYPE) == 0)
+    bool is_private = (flags & MAP_TYPE) == MAP_PRIVATE;
+
+    if (at & (sysconf(_SC_PAGESIZE) - 1))
+        return -EINVAL;
+    if (handle_check(file, O_RDWR) < 0)
+        return -EBADF;
+    if (size == 0)
         return -EINVAL;
     if (at < 0)
         return -EOVERFLOW;
-    if ((flags & MAP_TYPE) == MAP_PRIVATE)
+    if ((flags & MAP_TYPE) == 0)
+        return -EINVAL;
+    if (handle_check(file, O_RDONLY) < 0 ||
+        (!is_private && protection & PROT_WRITE && handle_check(file, O_WRONLY) < 0))
+        return -EACCES;
+    if (file->type != S_IFREG)
+        return -ENODEV;
+    if (is_private)
         return 0;
     say_once(NOTICE_MAP, "a file below %s cannot be mapped shared, only private",
              config_get()->prefix);
@@ -75,7 +85,7 @@ INTERPOSE(void *, mmap,
         return REAL(mmap)(address, size, protection, flags, fd, at);
     rc = handle_begin(file, O_PATH);
     if (rc == 0)
-        rc = check_map(file, size, flags, at);
+        rc = check_map(file, size, protection, flags, at);
     if (rc == 0)
         rc = map_copy(file, &address, size, protection, flags, at);
     return handle_end(file, rc) < 0 ? MAP_FAILED : address;

@@ -32,6 +32,22 @@ INTERPOSE(int, mkdir, (const char *path, mode_t mode))
     return mkdirat(AT_FDCWD, path, mode);
 }
 
+/* What the kernel asks before it looks at the path. */
+static int check_node(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case 0:
+    case S_IFREG:
+    case S_IFIFO:
+    case S_IFSOCK:
+    case S_IFCHR:
+    case S_IFBLK:
+        return 0;
+    default:
+        return S_ISDIR(mode) ? -EPERM : -EINVAL;
+    }
+}
+
 INTERPOSE(int, mknodat, (int dir, const char *path, mode_t mode, dev_t device))
 {
     const struct pmfs_cred cred = cred_get();
@@ -41,8 +57,8 @@ INTERPOSE(int, mknodat, (int dir, const char *path, mode_t mode, dev_t device))
 
     if (at.is_host)
         return (int)place_host(&at, REAL(mknodat)(at.dir, at.path, mode, device));
-    if (rc == 0 && S_ISDIR(mode))
-        rc = -EPERM;
+    if (check_node(mode) < 0)
+        rc = check_node(mode);
     if (rc == 0)
         rc = pmfs_path_mknod(at.fs, at.at.parent, at.at.name, mode, device, &cred,
                              &attr);
@@ -75,10 +91,10 @@ INTERPOSE(int, symlinkat, (const char *target, int dir, const char *path))
 
     if (at.is_host)
         return (int)place_host(&at, REAL(symlinkat)(target, at.dir, at.path));
+    if (!*target)
+        rc = -ENOENT;
     if (rc == 0)
-        rc = *target ? pmfs_path_symlink(at.fs, target, at.at.parent, at.at.name, &cred,
-                                         &attr)
-                     : -ENOENT;
+        rc = pmfs_path_symlink(at.fs, target, at.at.parent, at.at.name, &cred, &attr);
     return (int)place_end(&at, rc);
 }
 
@@ -91,9 +107,8 @@ static long read_link(const struct place *at, char *buffer, size_t size)
 {
     char target[PMFS_SYMLINK_MAX + 1];
     size_t length;
-    int rc = size > 0 ? pmfs_path_readlink(at->fs, at->at.parent, at->at.name, target,
-                                           sizeof(target))
-                      : -EINVAL;
+    int rc =
+        pmfs_path_readlink(at->fs, at->at.parent, at->at.name, target, sizeof(target));
 
     if (rc < 0)
         return rc;
@@ -131,10 +146,13 @@ INTERPOSE(ssize_t, readlinkat, (int dir, const char *path, char *buffer, size_t 
     int rc;
 
     if (file)
-        return read_link_of_fd(file, buffer, size);
+        return (int)size > 0 ? read_link_of_fd(file, buffer, size)
+                             : handle_refuse(file, EINVAL);
     rc = place_find(&at, dir, path, NOFOLLOW);
     if (at.is_host)
         return place_host(&at, REAL(readlinkat)(at.dir, at.path, buffer, size));
+    if ((int)size <= 0) /* as the kernel has it */
+        rc = -EINVAL;
     return place_end(&at, rc < 0 ? rc : read_link(&at, buffer, size));
 }
 
@@ -226,25 +244,39 @@ static struct handle *file_to_link(int dir, const char *path, int flags)
     return flags & AT_SYMLINK_FOLLOW ? file_of_proc(path) : NULL;
 }
 
+/* That the new name is taken comes before that what it is to name is a directory. */
+static int link_pair(const struct pmfs_place *from, const struct pmfs_place *to,
+                     struct pmfs *fs)
+{
+    struct pmfs_attr attr;
+    int rc = pmfs_path_link(fs, from->parent, from->name, to->parent, to->name,
+                            PMFS_PATH_NOFOLLOW);
+
+    if (rc == -EPERM &&
+        pmfs_path_getattr(fs, to->parent, to->name, PMFS_PATH_NOFOLLOW, &attr) == 0)
+        return -EEXIST;
+    return rc;
+}
+
 INTERPOSE(int, linkat,
           (int from_dir, const char *from, int to_dir, const char *to, int flags))
 {
     bool follows = flags & AT_SYMLINK_FOLLOW;
+    bool wrong = flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH);
     struct handle *file = file_to_link(from_dir, from, flags);
     struct pair pair;
     int rc;
 
     if (file)
-        return link_fd(file, to_dir, to);
+        return wrong ? (int)handle_refuse(file, EINVAL) : link_fd(file, to_dir, to);
     rc = pair_find(&pair, from_dir, from, follows ? FOLLOW : NOFOLLOW, to_dir, to);
     if (pair.is_host)
         return pair_host(&pair, REAL(linkat)(pair.from.dir, pair.from.path, pair.to.dir,
                                              pair.to.path, flags));
-    if (rc == 0 && flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
+    if (wrong)
         rc = -EINVAL;
     if (rc == 0)
-        rc = pmfs_path_link(pair.to.fs, pair.from.at.parent, pair.from.at.name,
-                            pair.to.at.parent, pair.to.at.name, PMFS_PATH_NOFOLLOW);
+        rc = link_pair(&pair.from.at, &pair.to.at, pair.to.fs);
     return pair_end(&pair, rc);
 }
 
@@ -256,6 +288,14 @@ INTERPOSE(int, link, (const char *from, const char *to))
 _Static_assert((unsigned)PMFS_RENAME_NOREPLACE == RENAME_NOREPLACE &&
                    (unsigned)PMFS_RENAME_EXCHANGE == RENAME_EXCHANGE,
                "flags are passed on");
+
+static bool are_rename_flags(unsigned flags)
+{
+    const unsigned others = RENAME_NOREPLACE | RENAME_WHITEOUT;
+
+    return !(flags & ~(others | RENAME_EXCHANGE)) &&
+           !(flags & RENAME_EXCHANGE && flags & others);
+}
 
 static int rename_pair(const struct pair *pair, unsigned flags)
 {
@@ -279,6 +319,8 @@ INTERPOSE(int, renameat2,
     if (pair.is_host)
         return pair_host(&pair, REAL(renameat2)(pair.from.dir, pair.from.path,
                                                 pair.to.dir, pair.to.path, flags));
+    if (!are_rename_flags(flags))
+        rc = -EINVAL;
     if (rc == 0)
         rc = rename_pair(&pair, flags);
     return pair_end(&pair, rc);
@@ -303,7 +345,7 @@ INTERPOSE(int, unlinkat, (int dir, const char *path, int flags))
 
     if (at.is_host)
         return (int)place_host(&at, REAL(unlinkat)(at.dir, at.path, flags));
-    if (rc == 0 && flags & ~AT_REMOVEDIR)
+    if (flags & ~AT_REMOVEDIR)
         rc = -EINVAL;
     if (rc == 0)
         rc = flags & AT_REMOVEDIR ? pmfs_path_rmdir(at.fs, at.at.parent, at.at.name)

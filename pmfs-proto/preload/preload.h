@@ -171,6 +171,8 @@ void fd_set_cwd_file(struct handle *file);
 int handle_begin(const struct handle *file, int access);
 int handle_check(const struct handle *file, int access); /* without beginning one */
 long handle_end(struct handle *file, long rc);
+/* Instead of both: the call fails whatever the file is. */
+long handle_refuse(struct handle *file, int errnum);
 
 /* ---- path.c -------------------------------------------------------------------- */
 

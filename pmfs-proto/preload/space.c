@@ -3,7 +3,9 @@
  * do because every call is durable when it returns. */
 #include "pmfs-proto/preload/preload.h"
 
+#include <linux/falloc.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,9 +92,10 @@ INTERPOSE(int, ftruncate, (int fd, off_t size))
 
     if (!file)
         return REAL(ftruncate)(fd, size);
+    if (size < 0)
+        return (int)handle_refuse(file, EINVAL);
     rc = handle_begin(file, O_RDWR);
-    if (rc == 0 &&
-        (size < 0 || file->type != S_IFREG || handle_check(file, O_WRONLY) < 0))
+    if (rc == 0 && (file->type != S_IFREG || handle_check(file, O_WRONLY) < 0))
         rc = -EINVAL;
     if (rc == 0)
         rc = pool_get(&fs);
@@ -110,7 +113,7 @@ INTERPOSE(int, truncate, (const char *path, off_t size))
 
     if (at.is_host)
         return (int)place_host(&at, REAL(truncate)(at.path, size));
-    if (rc == 0 && size < 0)
+    if (size < 0)
         rc = -EINVAL;
     if (rc == 0)
         rc = pmfs_path_setattr(at.fs, at.at.parent, at.at.name, PMFS_PATH_NOFOLLOW,
@@ -120,6 +123,31 @@ INTERPOSE(int, truncate, (const char *path, off_t size))
 ALIAS(truncate64, truncate);
 
 /* ---- Blocks -------------------------------------------------------------------- */
+
+/* Is it one that the kernel asks a filesystem for? */
+static bool is_fallocate_mode(int mode)
+{
+    const int kinds = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE |
+                      FALLOC_FL_ZERO_RANGE | FALLOC_FL_INSERT_RANGE |
+                      FALLOC_FL_UNSHARE_RANGE;
+    bool keeps = mode & FALLOC_FL_KEEP_SIZE;
+
+    if (mode & ~(kinds | FALLOC_FL_KEEP_SIZE))
+        return false;
+    switch (mode & kinds) {
+    case 0:
+    case FALLOC_FL_ZERO_RANGE:
+    case FALLOC_FL_UNSHARE_RANGE:
+        return true;
+    case FALLOC_FL_PUNCH_HOLE:
+        return keeps;
+    case FALLOC_FL_COLLAPSE_RANGE:
+    case FALLOC_FL_INSERT_RANGE:
+        return !keeps;
+    default:
+        return false;
+    }
+}
 
 INTERPOSE(int, fallocate, (int fd, int mode, off_t at, off_t size))
 {
@@ -132,6 +160,8 @@ INTERPOSE(int, fallocate, (int fd, int mode, off_t at, off_t size))
     rc = handle_begin(file, O_RDWR);
     if (rc == 0 && (at < 0 || size <= 0))
         rc = -EINVAL;
+    if (rc == 0 && !is_fallocate_mode(mode))
+        rc = -EOPNOTSUPP;
     if (rc == 0)
         rc = handle_check(file, O_WRONLY);
     if (rc == 0)
@@ -267,13 +297,146 @@ static ssize_t copy(int from, off_t *from_at, int to, off_t *to_at, size_t size)
     return copied || written == 0 ? (ssize_t)copied : -1;
 }
 
+static bool is_pipe(int fd)
+{
+    struct stat stat;
+
+    return fstat(fd, &stat) == 0 && S_ISFIFO(stat.st_mode);
+}
+
+/* By the flags of a descriptor. */
+static bool can_read(int flags)
+{
+    return !(flags & O_PATH) && (flags & O_ACCMODE) != O_WRONLY;
+}
+
+static bool can_write(int flags)
+{
+    return !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+/* What a pipe holds at most, of a size. */
+static size_t limit_to_pipe(int pipe, size_t size)
+{
+    int capacity = fcntl(pipe, F_GETPIPE_SZ);
+
+    return capacity > 0 && (size_t)capacity < size ? (size_t)capacity : size;
+}
+
+/* From a file of the kernel's, which has the bytes, into the pipe. */
+static ssize_t splice_bytes(const void *bytes, size_t size, int to, unsigned flags)
+{
+    int file = memfd_create("pmfs-preload", MFD_CLOEXEC);
+    ssize_t rc = file < 0 ? -1 : write(file, bytes, size);
+
+    if (rc > 0)
+        rc = REAL(splice)(file, &(off_t){0}, to, NULL, (size_t)rc, flags);
+    if (file >= 0) {
+        int errnum = errno;
+
+        close(file);
+        errno = errnum;
+    }
+    return rc;
+}
+
+/* As much as there is room for: a write(2) would wait until all is in. */
+static ssize_t copy_to_pipe(int from, off_t *at, int to, size_t size, unsigned flags)
+{
+    char *buffer;
+    ssize_t got, rc;
+
+    size = limit_to_pipe(to, size);
+    buffer = malloc(size + 1);
+    if (!buffer)
+        return result(-ENOMEM);
+    got = rc = read_from(from, buffer, size, at);
+    if (got > 0) {
+        rc = splice_bytes(buffer, (size_t)got, to, flags);
+        if (at)
+            *at += rc > 0 ? rc : 0;
+        else
+            go_back(from, got - (rc > 0 ? rc : 0));
+    }
+    free(buffer);
+    return rc;
+}
+
+/* Of what tee(2) has put into our pipe, writes `size` bytes. */
+static ssize_t write_from_pipe(int pipe, int to, const off_t *at, size_t size)
+{
+    char *buffer = malloc(size);
+    size_t got = 0;
+    ssize_t rc = buffer ? 1 : result(-ENOMEM);
+
+    while (rc > 0 && got < size) {
+        rc = read(pipe, buffer + got, size - got);
+        got += rc > 0 ? (size_t)rc : 0;
+    }
+    if (rc > 0)
+        rc = write_to(to, buffer, got, at);
+    free(buffer);
+    return rc;
+}
+
+static void skip(int pipe, size_t size)
+{
+    char bytes[4096];
+
+    while (size > 0) {
+        ssize_t got = read(pipe, bytes, size < sizeof(bytes) ? size : sizeof(bytes));
+
+        if (got <= 0)
+            return;
+        size -= (size_t)got;
+    }
+}
+
+/* What cannot be written stays in the pipe: it is copied, and taken out afterwards. */
+static ssize_t copy_from_pipe(int from, int to, off_t *at, size_t size, unsigned flags)
+{
+    int own[2];
+    ssize_t rc;
+
+    if (pipe2(own, O_CLOEXEC) < 0)
+        return -1;
+    fcntl(own[1], F_SETPIPE_SZ, fcntl(from, F_GETPIPE_SZ));
+    rc = tee(from, own[1], limit_to_pipe(own[1], size), flags);
+    if (rc > 0)
+        rc = write_from_pipe(own[0], to, at, (size_t)rc);
+    if (rc > 0) {
+        skip(from, (size_t)rc);
+        if (at)
+            *at += rc;
+    }
+
+    int errnum = errno;
+
+    close(own[0]);
+    close(own[1]);
+    errno = errnum;
+    return rc;
+}
+
 INTERPOSE(ssize_t, sendfile, (int to, int from, off_t *at, size_t size))
 {
     if (!fd_is_ours(to) && !fd_is_ours(from))
         return REAL(sendfile)(to, from, at, size);
-    if (fcntl(to, F_GETFL) & O_APPEND)
+    int from_flags = fcntl(from, F_GETFL);
+    int to_flags = from_flags < 0 ? -1 : fcntl(to, F_GETFL);
+
+    if (to_flags < 0)
+        return -1;
+    if (!can_read(from_flags))
+        return result(-EBADF);
+    if (at && *at < 0)
         return result(-EINVAL);
-    return copy(from, at, to, NULL, size);
+    if (!can_write(to_flags))
+        return result(-EBADF);
+    if (to_flags & O_APPEND)
+        return result(-EINVAL);
+    return is_pipe(to) ? copy_to_pipe(from, at, to, size, 0)
+                       : copy(from, at, to, NULL, size);
 }
 ALIAS(sendfile64, sendfile);
 
@@ -340,10 +503,12 @@ INTERPOSE(ssize_t, copy_file_range,
     ssize_t rc;
 
     if (!from || !to) {
+        if (!from && !to)
+            return REAL(copy_file_range)(from_fd, from_at, to_fd, to_at, size, flags);
         handle_put(from ? from : to);
-        return from || to
-                   ? result(-EXDEV)
-                   : REAL(copy_file_range)(from_fd, from_at, to_fd, to_at, size, flags);
+        if (fcntl(from ? to_fd : from_fd, F_GETFL) < 0)
+            return -1;
+        return result(flags ? -EINVAL : -EXDEV);
     }
     rc = handle_begin(from, O_PATH);
     if (rc == 0)
@@ -359,5 +524,29 @@ INTERPOSE(ssize_t, splice,
 {
     if (!fd_is_ours(to) && !fd_is_ours(from))
         return REAL(splice)(from, from_at, to, to_at, size, flags);
-    return result(-EINVAL);
+
+    const unsigned known =
+        SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT;
+
+    if (size == 0)
+        return 0;
+    if (flags & ~known)
+        return result(-EINVAL);
+
+    int from_flags = fcntl(from, F_GETFL);
+    int to_flags = from_flags < 0 ? -1 : fcntl(to, F_GETFL);
+
+    if (to_flags < 0)
+        return -1;
+    if (!can_read(from_flags) || !can_write(to_flags))
+        return result(-EBADF);
+    if (is_pipe(from)) {
+        if (from_at)
+            return result(-ESPIPE);
+        return to_flags & O_APPEND ? result(-EINVAL)
+                                   : copy_from_pipe(from, to, to_at, size, flags);
+    }
+    if (!is_pipe(to))
+        return result(-EINVAL);
+    return to_at ? result(-ESPIPE) : copy_to_pipe(from, from_at, to, size, flags);
 }

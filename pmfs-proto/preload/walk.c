@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <glob.h>
 #include <limits.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +143,15 @@ struct tree {
     __ftw_func_t visit_plain;
     int flags;
     dev_t device;
+    void *seen; /* directories, unless FTW_PHYS: tsearch(3) of struct seen */
+    int here;   /* FTW_CHDIR: the directory above what is visited; -1: where it began */
 };
+
+/* What is at tree->path, as calls reach it. */
+static const char *reach(const struct tree *tree, int base)
+{
+    return tree->path + (tree->flags & FTW_CHDIR ? base : 0);
+}
 
 static int tell(struct tree *tree, const struct stat *stat, int kind, int base,
                 int level)
@@ -152,6 +161,36 @@ static int tell(struct tree *tree, const struct stat *stat, int kind, int base,
     if (tree->visit_plain)
         return tree->visit_plain(tree->path, stat, kind == FTW_SLN ? FTW_NS : kind);
     return tree->visit(tree->path, stat, kind, &info);
+}
+
+struct seen {
+    dev_t device;
+    ino_t ino;
+};
+
+static int compare_seen(const void *a, const void *b)
+{
+    const struct seen *one = a, *other = b;
+
+    if (one->ino != other->ino)
+        return one->ino < other->ino ? -1 : 1;
+    return one->device < other->device ? -1 : one->device > other->device;
+}
+
+/* Links may lead to a directory again. 1: this is the first time; 0: not; or -1. */
+static int see(struct tree *tree, const struct stat *stat)
+{
+    struct seen *seen = malloc(sizeof(*seen));
+    void *node;
+
+    if (!seen)
+        return -1;
+    *seen = (struct seen){stat->st_dev, stat->st_ino};
+    node = tsearch(seen, &tree->seen, compare_seen);
+    if (node && *(struct seen **)node == seen)
+        return 1;
+    free(seen);
+    return node ? 0 : -1;
 }
 
 static bool is_dots(const char *name)
@@ -189,22 +228,40 @@ static int visit_entries(struct tree *tree, DIR *dir, int level)
     return rc;
 }
 
+/* As libc has it, a directory that comes after what is in it is still the current one. */
 static int visit_directory(struct tree *tree, const struct stat *stat, int base,
                            int level)
 {
-    bool first = !(tree->flags & FTW_DEPTH);
-    DIR *dir = opendir(tree->path);
+    bool first = !(tree->flags & FTW_DEPTH), goes = tree->flags & FTW_CHDIR;
+    DIR *dir = opendir(reach(tree, base));
+    int above = tree->here;
     int rc;
 
     if (!dir)
         return errno == EACCES ? tell(tree, stat, FTW_DNR, base, level) : -1;
     rc = first ? tell(tree, stat, FTW_D, base, level) : 0;
+    if (rc == 0 && goes)
+        rc = fchdir(tree->here = dirfd(dir));
     if (rc == 0)
         rc = visit_entries(tree, dir, level);
-    closedir(dir);
     if (rc == 0 && !first)
         rc = tell(tree, stat, FTW_DP, base, level);
+    closedir(dir);
+    if (goes && above >= 0 && fchdir(above) < 0 && rc == 0)
+        rc = -1;
+    tree->here = above;
     return rc;
+}
+
+/* What stat(2) did not find. */
+static int visit_missing(struct tree *tree, struct stat *stat, int base, int level)
+{
+    if (errno != ENOENT && (errno != EACCES || level == 0))
+        return -1;
+    if (!(tree->flags & FTW_PHYS) && errno == ENOENT &&
+        lstat(reach(tree, base), stat) == 0)
+        return tell(tree, stat, FTW_SLN, base, level);
+    return level == 0 ? -1 : tell(tree, stat, FTW_NS, base, level);
 }
 
 /* What is at tree->path, and all below it. */
@@ -212,20 +269,51 @@ static int visit(struct tree *tree, int base, int level)
 {
     struct stat stat_of_it = {0};
     bool physical = tree->flags & FTW_PHYS;
-    int rc = physical ? lstat(tree->path, &stat_of_it) : stat(tree->path, &stat_of_it);
+    const char *name = reach(tree, base);
+    int rc = physical ? lstat(name, &stat_of_it) : stat(name, &stat_of_it);
 
-    if (rc < 0 && !physical && lstat(tree->path, &stat_of_it) == 0)
-        return tell(tree, &stat_of_it, FTW_SLN, base, level);
     if (rc < 0)
-        return level == 0 ? -1 : tell(tree, &stat_of_it, FTW_NS, base, level);
+        return visit_missing(tree, &stat_of_it, base, level);
     if (level == 0)
         tree->device = stat_of_it.st_dev;
     if (tree->flags & FTW_MOUNT && stat_of_it.st_dev != tree->device)
         return 0;
-    if (S_ISDIR(stat_of_it.st_mode))
-        return visit_directory(tree, &stat_of_it, base, level);
+    if (S_ISDIR(stat_of_it.st_mode)) {
+        rc = physical ? 1 : see(tree, &stat_of_it);
+        return rc > 0 ? visit_directory(tree, &stat_of_it, base, level) : rc;
+    }
     return tell(tree, &stat_of_it, S_ISLNK(stat_of_it.st_mode) ? FTW_SL : FTW_F, base,
                 level);
+}
+
+/* With FTW_CHDIR from the directory that it is in, and back at the end. */
+static int walk_from(struct tree *tree, int base)
+{
+    int start, rc, errnum;
+
+    if (!(tree->flags & FTW_CHDIR))
+        return visit(tree, base, 0);
+    start = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (start < 0)
+        return -1;
+    rc = 0;
+    if (base > 0) {
+        char *end = tree->path + base - 1;
+
+        *end = 0;
+        rc = chdir(base > 1 ? tree->path : "/");
+        *end = '/';
+    }
+    if (rc == 0)
+        rc = visit(tree, base, 0);
+    errnum = errno;
+    if (fchdir(start) < 0 && rc == 0) {
+        rc = -1;
+        errnum = errno;
+    }
+    close(start);
+    errno = errnum;
+    return rc;
 }
 
 static int walk_tree(const char *path, __nftw_func_t each, __ftw_func_t plain,
@@ -235,11 +323,9 @@ static int walk_tree(const char *path, __nftw_func_t each, __ftw_func_t plain,
     size_t size = strlen(path);
     int rc, errnum;
 
-    if (!tree || size >= PATH_MAX || flags & FTW_CHDIR) {
+    if (!tree || size >= PATH_MAX) {
         free(tree);
-        return (int)result(!tree              ? -ENOMEM
-                           : size >= PATH_MAX ? -ENAMETOOLONG
-                                              : -EINVAL);
+        return (int)result(tree ? -ENAMETOOLONG : -ENOMEM);
     }
     while (size > 1 && path[size - 1] == '/')
         size--;
@@ -247,13 +333,15 @@ static int walk_tree(const char *path, __nftw_func_t each, __ftw_func_t plain,
     tree->visit = each;
     tree->visit_plain = plain;
     tree->flags = flags;
+    tree->here = -1;
 
     const char *slash = strrchr(tree->path, '/');
 
-    rc = visit(tree, slash ? (int)(slash - tree->path) + 1 : 0, 0);
+    rc = walk_from(tree, slash ? (int)(slash - tree->path) + 1 : 0);
     if (flags & FTW_ACTIONRETVAL && (rc == FTW_SKIP_SUBTREE || rc == FTW_SKIP_SIBLINGS))
         rc = 0;
     errnum = errno;
+    tdestroy(tree->seen, free);
     free(tree);
     errno = errnum;
     return rc;

@@ -2,6 +2,7 @@
 /* xattr.c - extended attributes. */
 #include "pmfs-proto/preload/preload.h"
 
+#include <linux/limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -16,9 +17,38 @@ struct request {
     int flags;
 };
 
-static bool has_wrong_flags(const struct request *request)
+/* What the kernel asks before it looks for the file. */
+static int check_request(const struct request *request)
 {
-    return request->flags & ~(XATTR_CREATE | XATTR_REPLACE);
+    size_t size = request->name ? strlen(request->name) : 1;
+
+    if (request->flags & ~(XATTR_CREATE | XATTR_REPLACE))
+        return -EINVAL;
+    if (size == 0 || size > XATTR_NAME_MAX)
+        return -ERANGE;
+    return request->kind == SET && request->size > XATTR_SIZE_MAX ? -E2BIG : 0;
+}
+
+/* An access control list is set, and removed, whether there is one or not. */
+static bool is_acl(const char *name)
+{
+    return strcmp(name, "system.posix_acl_access") == 0 ||
+           strcmp(name, "system.posix_acl_default") == 0;
+}
+
+/* Of an access control list: what has this size may be one, or is to remove one. */
+static bool is_acl_size(size_t size)
+{
+    enum { HEADER_SIZE = 4, ENTRY_SIZE = 8 };
+
+    return size == 0 || (size >= HEADER_SIZE && (size - HEADER_SIZE) % ENTRY_SIZE == 0);
+}
+
+static int check_acl(const struct request *request, uint32_t type)
+{
+    if (request->kind == SET && !is_acl_size(request->size))
+        return -EINVAL;
+    return type == S_IFLNK ? -EOPNOTSUPP : 0;
 }
 
 /* What the kernel asks before it asks a filesystem. */
@@ -28,7 +58,27 @@ static int check(const struct request *request, uint32_t type)
 
     if (is_user && type != S_IFREG && type != S_IFDIR)
         return request->kind == GET ? -ENODATA : -EPERM;
-    return 0;
+    return request->kind != LIST && is_acl(request->name) ? check_acl(request, type)
+                                                          : 0;
+}
+
+/* To set a list of nothing is to remove it. */
+static bool removes_acl(const struct request *request)
+{
+    uint32_t version = 0;
+
+    if (request->kind != SET || !is_acl(request->name))
+        return false;
+    if (request->size == sizeof(version))
+        memcpy(&version, request->new_value, sizeof(version));
+    return request->size == 0 || version == 2;
+}
+
+static int remove_attribute(struct pmfs *fs, uint64_t ino, const char *name)
+{
+    int rc = pmfs_removexattr(fs, ino, name);
+
+    return rc == -ENODATA && is_acl(name) ? 0 : rc;
 }
 
 static long carry_out(struct pmfs *fs, uint64_t ino, uint32_t type,
@@ -39,6 +89,8 @@ static long carry_out(struct pmfs *fs, uint64_t ino, uint32_t type,
 
     if (rc < 0)
         return rc;
+    if (removes_acl(request))
+        return remove_attribute(fs, ino, request->name);
 
     switch (request->kind) {
     case GET:
@@ -46,18 +98,19 @@ static long carry_out(struct pmfs *fs, uint64_t ino, uint32_t type,
             pmfs_getxattr(fs, ino, request->name, request->value, request->size, &done);
         break;
     case SET:
-        if (request->flags == (XATTR_CREATE | XATTR_REPLACE)) {
+        if (request->flags == (XATTR_CREATE | XATTR_REPLACE) &&
+            !is_acl(request->name)) {
             rc = pmfs_getxattr(fs, ino, request->name, NULL, 0, &done);
             return rc < 0 ? rc : -EEXIST;
         }
         rc = pmfs_setxattr(fs, ino, request->name, request->new_value, request->size,
-                           (unsigned)request->flags);
+                           is_acl(request->name) ? 0 : (unsigned)request->flags);
         break;
     case LIST:
         rc = pmfs_listxattr(fs, ino, request->value, request->size, &done);
         break;
     default:
-        rc = pmfs_removexattr(fs, ino, request->name);
+        rc = remove_attribute(fs, ino, request->name);
     }
     return rc < 0 ? rc : (long)done;
 }
@@ -78,8 +131,10 @@ static long on_inode(const struct place *at, const struct request *request)
 /* Ends the place, which was found with `rc`. */
 static long on_place(struct place *at, int rc, const struct request *request)
 {
-    if (has_wrong_flags(request))
-        rc = -EINVAL;
+    int early = check_request(request);
+
+    if (early < 0)
+        rc = early;
     return place_end(at, rc < 0 ? rc : on_inode(at, request));
 }
 
@@ -88,8 +143,8 @@ static long on_file(struct handle *file, const struct request *request)
     struct pmfs *fs = NULL;
     long rc = handle_begin(file, O_RDWR);
 
-    if (rc == 0 && has_wrong_flags(request))
-        rc = -EINVAL;
+    if (rc == 0)
+        rc = check_request(request);
     if (rc == 0)
         rc = pool_get(&fs);
     return handle_end(file,

@@ -87,6 +87,50 @@ static void vectors_of_wrong_sizes(void)
     close(fd);
 }
 
+/* They are in Linux before they are in headers; what they ask for is not everywhere. */
+enum { NOAPPEND = 0x20 };
+
+static bool has_noappend(void)
+{
+    FILE *file = tmpfile();
+    ssize_t rc = pwritev2(fileno(file), &(struct iovec){"x", 1}, 1, 0, NOAPPEND);
+
+    fclose(file);
+    return rc == 1;
+}
+
+static void flags_of_vectors(void)
+{
+    char buffer[] = "ab", found[2];
+    const struct iovec pieces[] = {{buffer, 1}, {buffer + 1, 1}};
+    const struct iovec room[] = {{found, 1}, {found + 1, 1}};
+    static const int flags[] = {
+        0,          RWF_HIPRI, RWF_DSYNC,           RWF_SYNC,
+        RWF_APPEND, NOAPPEND,  NOAPPEND | RWF_SYNC, NOAPPEND | RWF_APPEND,
+        0x1000};
+
+    for (size_t i = 0; i < COUNT(flags); i++)
+        for (int appends = 0; appends < 2; appends++) {
+            put("file", "0123456789");
+            int fd = open(path("file"), O_RDWR | (appends ? O_APPEND : 0));
+
+            if (flags[i] & NOAPPEND && !has_noappend())
+                continue;
+            note("flags %x appends %d", (unsigned)flags[i], appends);
+            TRY(pwritev2(fd, pieces, 2, 3, flags[i]));
+            TRY(pwritev2(fd, pieces, 1, 4, flags[i]));
+            TRY(pwritev2(fd, pieces, 2, -1, flags[i]));
+            TRY(lseek(fd, 0, SEEK_CUR));
+            TRY(pwritev2(fd, pieces, 0, 3, flags[i]));
+            TRY(preadv2(fd, room, 2, 3, flags[i]));
+            TRY(preadv2(fd, room, 0, 3, flags[i]));
+            TRY(pwritev2(fd, pieces, (int)negative, 3, flags[i]));
+            TRY(preadv2(fd, room, (int)negative, -2, flags[i]));
+            note_content("file");
+            close(fd);
+        }
+}
+
 static void offsets_of_seeks(void)
 {
     static const int ways[] = {SEEK_SET,  SEEK_CUR, SEEK_END, SEEK_DATA,
@@ -414,6 +458,143 @@ static void attributes_that_are_none(void)
     close(fd);
 }
 
+struct acl_entry {
+    uint16_t tag, permissions;
+    uint32_t id;
+};
+
+/* Flags ask whether there is an attribute; of an access control list they do not. */
+static void flags_of_access_control_lists(void)
+{
+    static const int flags[] = {0, XATTR_CREATE, XATTR_REPLACE,
+                                XATTR_CREATE | XATTR_REPLACE, 4};
+    static const struct {
+        uint32_t version;
+        struct acl_entry entries[5];
+    } acl = {2,
+             {{1, 6, UINT32_MAX},
+              {2, 4, 1001},
+              {4, 4, UINT32_MAX},
+              {16, 4, UINT32_MAX},
+              {32, 0, UINT32_MAX}}};
+    static const char *const names[] = {"system.posix_acl_access",
+                                        "system.posix_acl_default"};
+    static const char *const files[] = {"file", "dir", "link", "none"};
+    char value[64];
+
+    put("file", "text");
+    mkdir(path("dir"), 0755);
+    symlink("none", path("link"));
+    for (size_t i = 0; i < COUNT(names); i++)
+        for (size_t j = 0; j < COUNT(files); j++)
+            for (size_t k = 0; k < COUNT(flags); k++) {
+                note("%s of %s flags %x", names[i], files[j], (unsigned)flags[k]);
+                TRY(removexattr(path(files[j]), names[i]));
+                TRY(setxattr(path(files[j]), names[i], &acl, sizeof(acl), flags[k]));
+                TRY(setxattr(path(files[j]), names[i], &acl, sizeof(acl), flags[k]));
+                TRY(getxattr(path(files[j]), names[i], value, sizeof(value)));
+                TRY(lsetxattr(path(files[j]), names[i], &acl, sizeof(acl), flags[k]));
+                TRY(lgetxattr(path(files[j]), names[i], value, sizeof(value)));
+                TRY(lremovexattr(path(files[j]), names[i]));
+                TRY(setxattr(path(files[j]), names[i], NULL, 0, flags[k]));
+                TRY(setxattr(path(files[j]), names[i], &acl, 4, flags[k]));
+                TRY(setxattr(path(files[j]), names[i], &acl, 3, flags[k]));
+                note_name(files[j]);
+            }
+}
+
+/* Two things are wrong at a time: what is said must be the same one. */
+static void what_is_wrong_first(void)
+{
+    static const char *const names[] = {"none",  "none/x", "file/x", "loop", "loop/x",
+                                        "file/", "dir/",   "dir",    ""};
+    static const struct timespec bad[] = {{1, -1}, {1, 0}};
+    static const struct timespec omitted[] = {{1, UTIME_OMIT}, {1, UTIME_OMIT}};
+    const int wrong = 0x40000000;
+    static char buffer[64], long_name[300];
+    struct stat stat;
+    struct statx statx_found;
+
+    put("file", "text");
+    mkdir(path("dir"), 0755);
+    symlink("loop", path("loop"));
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        const char *name = *names[i] ? path(names[i]) : "";
+        int dir = open(now->dir, O_RDONLY | O_DIRECTORY);
+
+        note("name %s", names[i]);
+        TRY_FD(open(name, O_TMPFILE | O_RDONLY, 0600));
+        TRY_FD(open(name, O_TMPFILE | O_RDWR | O_CREAT, 0600));
+        TRY(unlinkat(dir, name, wrong));
+        TRY(linkat(dir, name, dir, "new", wrong));
+        TRY(linkat(dir, "file", dir, name, wrong));
+        TRY(linkat(dir, name, dir, "file", 0));
+        TRY(renameat2(dir, name, dir, "new", (unsigned)wrong));
+        TRY(renameat2(dir, "file", dir, name, RENAME_NOREPLACE | RENAME_EXCHANGE));
+        TRY(fchownat(dir, name, 0, 0, wrong));
+        TRY(fchmodat(dir, name, 0600, wrong));
+        TRY(utimensat(dir, name, NULL, wrong));
+        TRY(utimensat(dir, name, bad, 0));
+        TRY(utimensat(dir, name, bad, wrong));
+        TRY(utimensat(dir, name, omitted, 0));
+        TRY(faccessat(dir, name, 99, 0));
+        TRY(faccessat(dir, name, R_OK, wrong));
+        TRY(mknodat(dir, name, S_IFDIR | 0600, 0));
+        TRY(mknodat(dir, name, 0150000, 0));
+        TRY(symlinkat("", dir, name));
+        TRY(truncate(name, -1));
+        TRY(readlink(name, buffer, 0));
+        TRY(statx(dir, name, 0, STATX__RESERVED, &statx_found));
+        if (*name) { /* the path is looked at, but not what it leads to */
+            TRY(fstatat(dir, name, &stat, wrong));
+            TRY(statx(dir, name, wrong, 0, &statx_found));
+        }
+        TRY_REFUSED(setxattr(name, "user.a", "v", 1, 99));
+        TRY_REFUSED(setxattr(name, "", "v", 1, 0));
+        TRY_REFUSED(getxattr(name, "", buffer, 1));
+        TRY_REFUSED(removexattr(name, long_name));
+        close(dir);
+    }
+}
+
+static void what_is_wrong_first_of_descriptors(void)
+{
+    static const int flags[] = {O_RDONLY, O_WRONLY, O_RDWR, O_RDONLY | O_DIRECTORY};
+    static char buffer[8];
+    const struct iovec pieces = {buffer, 8};
+
+    put("file", "text");
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        int fd = open(flags[i] & O_DIRECTORY ? now->dir : path("file"), flags[i]);
+
+        note("flags %x", (unsigned)flags[i]);
+        TRY(pread(fd, buffer, 1, -1));
+        TRY(pwrite(fd, buffer, 1, -1));
+        TRY(preadv(fd, &pieces, 1, -1));
+        TRY(pwritev(fd, &pieces, 1, -1));
+        TRY(preadv2(fd, &pieces, 1, -2, 0));
+        TRY(pwritev2(fd, &pieces, 1, -2, 0x1000));
+        TRY(pwritev2(fd, &pieces, 1, 0, 0x1000));
+        TRY(preadv2(fd, &pieces, 1, 0, 0x1000));
+        TRY(pwritev2(fd, &pieces, (int)negative, 0, 0x1000));
+        TRY(ftruncate(fd, -1));
+        TRY(fallocate(fd, 0x1000, 0, 1));
+        TRY(fallocate(fd, FALLOC_FL_PUNCH_HOLE, 0, 1));
+        TRY(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, 4096));
+        TRY(fallocate(fd, 0x1000, -1, 1));
+        TRY_POINTER(mmap(NULL, 0, PROT_READ, MAP_PRIVATE, fd, 0));
+        TRY_POINTER(mmap(NULL, 0, PROT_READ, MAP_PRIVATE, fd, 1));
+        TRY_POINTER(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 1));
+        TRY_POINTER(mmap(NULL, 4096, PROT_READ, 0, fd, 0));
+        if (flags[i] != O_RDWR) /* which could be mapped */
+            TRY_POINTER(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+        TRY(sendfile(fd, fd, &(off_t){-1}, 4));
+        TRY(copy_file_range(fd, NULL, fd, NULL, 4, 1));
+        close(fd);
+    }
+}
+
 static void descriptors_that_are_none(void)
 {
     static const int operations[] = {0,       LOCK_SH, LOCK_UN, LOCK_SH | LOCK_EX,
@@ -515,6 +696,7 @@ static void texts_that_are_none(void)
 #define CASES(X)                                                                       \
     X(offsets_of_reads_and_writes)                                                     \
     X(vectors_of_wrong_sizes)                                                          \
+    X(flags_of_vectors)                                                                \
     X(offsets_of_seeks)                                                                \
     X(ranges)                                                                          \
     X(copies)                                                                          \
@@ -526,6 +708,9 @@ static void texts_that_are_none(void)
     X(types_of_nodes)                                                                  \
     X(times_that_are_none)                                                             \
     X(attributes_that_are_none)                                                        \
+    X(flags_of_access_control_lists)                                                   \
+    X(what_is_wrong_first)                                                             \
+    X(what_is_wrong_first_of_descriptors)                                              \
     X(descriptors_that_are_none)                                                       \
     X(maps_that_are_none)                                                              \
     X(texts_that_are_none)

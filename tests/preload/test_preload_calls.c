@@ -292,6 +292,124 @@ static void copying(void)
     close(to);
 }
 
+static void note_file(int fd)
+{
+    char bytes[64] = {0};
+    ssize_t size = pread(fd, bytes, sizeof(bytes) - 1, 0);
+
+    note("%ld: %s, at %ld", (long)size, bytes, (long)lseek(fd, 0, SEEK_CUR));
+}
+
+static void splicing(void)
+{
+    int file, other, appending, reading, pipes[2], more[2];
+    off_t at = 2, none = -1;
+    char buffer[32] = {0};
+
+    put("file", "0123456789");
+    file = open(path("file"), O_RDWR);
+    other = open(path("other"), O_RDWR | O_CREAT, 0644);
+    appending = open(path("file"), O_RDWR | O_APPEND);
+    reading = open(path("file"), O_RDONLY);
+    TRY(pipe2(pipes, O_NONBLOCK));
+    TRY(pipe(more));
+    TRY(splice(file, &at, pipes[1], NULL, 3, 0));
+    note("at %ld", (long)at);
+    TRY(splice(file, NULL, pipes[1], NULL, 100, SPLICE_F_MOVE | SPLICE_F_MORE));
+    TRY(splice(file, NULL, pipes[1], NULL, 100, 0));
+    note_file(file);
+    TRY(splice(pipes[0], NULL, other, NULL, 4, 0));
+    note_file(other);
+    at = 8;
+    TRY(splice(pipes[0], NULL, other, &at, 100, 0));
+    note("at %ld", (long)at);
+    TRY(splice(pipes[0], NULL, other, &at, 100, SPLICE_F_NONBLOCK));
+    TRY(read(pipes[0], buffer, sizeof(buffer)));
+    TRY(write(pipes[1], "rest", 4));
+    /* What is refused, with nothing lost. */
+    TRY(splice(file, NULL, other, NULL, 1, 0));
+    TRY(splice(file, NULL, pipes[1], &at, 1, 0));
+    TRY(splice(pipes[0], &at, file, NULL, 1, 0));
+    TRY(splice(pipes[0], NULL, reading, NULL, 1, 0));
+    TRY(splice(pipes[0], NULL, appending, NULL, 1, 0));
+    TRY(splice(pipes[0], NULL, file, &none, 1, 0));
+    TRY(splice(file, &none, pipes[1], NULL, 1, 0));
+    TRY(splice(pipes[1], NULL, file, NULL, 1, 0));
+    TRY(splice(file, NULL, pipes[0], NULL, 1, 0));
+    TRY(splice(file, NULL, pipes[1], NULL, 1, 64));
+    TRY(splice(file, NULL, pipes[1], NULL, 0, 64));
+    TRY(splice(file, NULL, 999, NULL, 1, 0));
+    TRY(splice(999, NULL, file, NULL, 1, 0));
+    TRY(read(pipes[0], buffer, sizeof(buffer)));
+    note("%s", buffer);
+    /* Nobody writes any more. */
+    close(more[1]);
+    TRY(splice(more[0], NULL, other, NULL, 1, 0));
+    note_content("other");
+    for (int i = 0; i < 2; i++)
+        close(pipes[i]);
+    close(more[0]);
+    close(file);
+    close(other);
+    close(appending);
+    close(reading);
+}
+
+/* A pipe takes what it has room for, and whoever fills it goes on. */
+static void splicing_much(void)
+{
+    enum { SIZE = 1 << 20 };
+    static char bytes[SIZE], found[SIZE];
+    int file = open(path("file"), O_RDWR | O_CREAT, 0644);
+    int copy = open(path("copy"), O_RDWR | O_CREAT, 0644), pipes[2];
+    ssize_t done = 0;
+
+    for (size_t i = 0; i < SIZE; i++)
+        bytes[i] = (char)(i * 7 + i / 4096);
+    TRY(write(file, bytes, SIZE));
+    TRY(lseek(file, 0, SEEK_SET));
+    TRY(pipe(pipes));
+    TRY(splice(file, NULL, pipes[1], NULL, SIZE, 0));
+    TRY(splice(file, NULL, pipes[1], NULL, SIZE, SPLICE_F_NONBLOCK));
+    while (done < SIZE) {
+        ssize_t some = splice(pipes[0], NULL, copy, NULL, SIZE, 0);
+
+        assert_true(some > 0);
+        done += some;
+        splice(file, NULL, pipes[1], NULL, SIZE, SPLICE_F_NONBLOCK);
+    }
+    TRY(pread(copy, found, SIZE, 0));
+    TRY(memcmp(bytes, found, SIZE));
+    TRY(sendfile(pipes[1], file, &(off_t){0}, SIZE));
+    close(pipes[0]);
+    close(pipes[1]);
+    close(file);
+    close(copy);
+}
+
+/* Between a file here and one of another filesystem, both ways. */
+static void copying_across(void)
+{
+    int file, other = memfd_create("other", 0), closed = dup(other);
+
+    close(closed);
+    put("file", "0123456789");
+    file = open(path("file"), O_RDWR);
+    TRY(sendfile(other, file, &(off_t){2}, 3));
+    TRY(sendfile(other, file, NULL, 100));
+    note_file(other);
+    TRY(lseek(other, 0, SEEK_SET));
+    TRY(sendfile(file, other, NULL, 4));
+    note_file(file);
+    TRY(sendfile(closed, file, NULL, 4));
+    TRY(sendfile(file, closed, NULL, 4));
+    TRY(copy_file_range(file, NULL, closed, NULL, 4, 0));
+    TRY(copy_file_range(closed, NULL, file, NULL, 4, 0));
+    TRY(copy_file_range(file, NULL, other, NULL, 4, 1));
+    close(other);
+    close(file);
+}
+
 /* ---- fd.c ---------------------------------------------------------------------- */
 
 static void duplicating(void)
@@ -1065,6 +1183,83 @@ static int add_plainly(const char *name, const struct stat *stat, int kind)
     return 0;
 }
 
+/* The current directory, too; and a name without directory is there. */
+static int add_inside(const char *name, const struct stat *stat, int kind,
+                      struct FTW *info)
+{
+    struct stat found;
+    char here[PATH_MAX];
+
+    if (!getcwd(here, sizeof(here)))
+        return -1;
+    walked += hash_of(here + strlen(now->dir)) * (unsigned long)(info->level + 2);
+    if (kind != FTW_DP)
+        walked += (unsigned long)lstat(name + info->base, &found) * 3 +
+                  (unsigned long)(found.st_ino == stat->st_ino) * 5;
+    return add_walked(name, stat, kind, info);
+}
+
+static int skip_some(const char *name, const struct stat *stat, int kind,
+                     struct FTW *info)
+{
+    add_inside(name, stat, kind, info);
+    return strcmp(name + info->base, "sub") == 0 ? FTW_SKIP_SUBTREE : FTW_CONTINUE;
+}
+
+static void walking_inside(void)
+{
+    static const int flags[] = {FTW_CHDIR, FTW_CHDIR | FTW_PHYS,
+                                FTW_CHDIR | FTW_DEPTH | FTW_PHYS,
+                                FTW_CHDIR | FTW_ACTIONRETVAL | FTW_PHYS};
+    static const char *const names[] = {"d", "d/", "d/sub", "d/one", "."};
+    char start[PATH_MAX], here[PATH_MAX];
+
+    make_entries();
+    TRY(mkdir(path("d/sub/deep"), 0755));
+    put("d/sub/deep/file", "");
+    put("d/sub/stay", "");
+    TRY_POINTER(getcwd(start, sizeof(start)));
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++) {
+            bool skips = flags[i] & FTW_ACTIONRETVAL;
+
+            walked = 0;
+            note("flags %x of %s", flags[i], names[j]);
+            TRY(nftw(path(names[j]), skips ? skip_some : add_inside, 10, flags[i]));
+            note("%lx", walked);
+            TRY(strcmp(getcwd(here, sizeof(here)), start));
+        }
+    TRY(chdir(now->dir));
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        walked = 0;
+        TRY(nftw("d/sub", skip_some, 10, flags[i] | FTW_ACTIONRETVAL));
+        TRY(nftw("none", add_inside, 10, flags[i]));
+        note_path("back", getcwd(here, sizeof(here)));
+    }
+    TRY(chdir(start));
+}
+
+/* Links to directories that are walked already, and to themselves. */
+static void walking_in_circles(void)
+{
+    static const int flags[] = {0, FTW_DEPTH, FTW_CHDIR};
+
+    make_entries();
+    symlink("..", path("d/sub/up"));
+    symlink(".", path("d/same"));
+    symlink("none", path("dangling"));
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        walked = 0;
+        TRY(nftw(path("d/sub"), add_walked, 10, flags[i]) >= 0);
+        TRY(nftw(path("dangling"), add_walked, 10, flags[i]));
+        note("%lx", walked);
+    }
+    symlink("loop", path("d/loop"));
+    TRY(nftw(path("d"), add_walked, 10, 0));
+    TRY(nftw(path("d/loop"), add_walked, 10, 0));
+    TRY(nftw(path("d/loop"), add_walked, 10, FTW_PHYS));
+}
+
 static void walking(void)
 {
     static const int flags[] = {0, FTW_PHYS, FTW_PHYS | FTW_DEPTH, FTW_MOUNT};
@@ -1355,6 +1550,9 @@ static void whiteouts(void)
     X(nothing_to_do)                                                                   \
     X(readahead_does_nothing)                                                          \
     X(copying)                                                                         \
+    X(splicing)                                                                        \
+    X(splicing_much)                                                                   \
+    X(copying_across)                                                                  \
     X(duplicating)                                                                     \
     X(flags_and_locks)                                                                 \
     X(stats)                                                                           \
@@ -1377,6 +1575,8 @@ static void whiteouts(void)
     X(scanning)                                                                        \
     X(globbing)                                                                        \
     X(walking)                                                                         \
+    X(walking_inside)                                                                  \
+    X(walking_in_circles)                                                              \
     X(streams)                                                                         \
     X(streams_on_descriptors)                                                          \
     X(standard_streams)                                                                \
