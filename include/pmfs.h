@@ -511,8 +511,8 @@ int pmfs_copy_range(struct pmfs *fs, uint64_t from, uint64_t from_offset, uint64
 #define PMFS_XATTR_NAME_MAX 255    /* bytes of a name, with its prefix */
 #define PMFS_XATTR_SIZE_MAX 65536u /* bytes of a value */
 
-/* As XATTR_CREATE and XATTR_REPLACE. Both fail in any case; ACLs are set whatever they say,
- * as by Linux. */
+/* As XATTR_CREATE and XATTR_REPLACE, which fail together whatever is there; ACLs are set
+ * whatever they say, as by Linux. */
 enum pmfs_xattr_flags {
     PMFS_XATTR_CREATE = 1,       /* -EEXIST if the attribute is there */
     PMFS_XATTR_REPLACE = 2,      /* -ENODATA if it is not */

@@ -267,12 +267,12 @@ static unsigned write_drops(fuse_req_t req, fuse_ino_t ino, bool from_mapping,
 static unsigned acl_drops(fuse_req_t req, fuse_ino_t ino)
 {
     struct pmfs_attr attr;
-    bool drops = channel_kills();
+    bool drops = channel_tells_of_acls(state_of(req))
+                     ? channel_kills()
+                     : has_set_id(req, ino, &attr) && attr.mode & S_ISGID &&
+                           !caller_is_in_group(req, attr.gid) &&
+                           !caller_is_capable(req, CAP_FSETID);
 
-    if (!channel_tells_of_acls(state_of(req)))
-        drops = has_set_id(req, ino, &attr) && attr.mode & S_ISGID &&
-                !caller_is_in_group(req, attr.gid) &&
-                !caller_is_capable(req, CAP_FSETID);
     return drops ? PMFS_XATTR_DROPS_SETGID : 0;
 }
 

@@ -29,7 +29,6 @@ static int check_request(const struct request *request)
     return request->kind == SET && request->size > XATTR_SIZE_MAX ? -E2BIG : 0;
 }
 
-/* An access control list is set, and removed, whether there is one or not. */
 static bool is_acl(const char *name)
 {
     return strcmp(name, "system.posix_acl_access") == 0 ||
@@ -74,13 +73,6 @@ static bool removes_acl(const struct request *request)
     return request->size == 0 || version == 2;
 }
 
-static int remove_attribute(struct pmfs *fs, uint64_t ino, const char *name)
-{
-    int rc = pmfs_removexattr(fs, ino, name);
-
-    return rc == -ENODATA && is_acl(name) ? 0 : rc;
-}
-
 static long carry_out(struct pmfs *fs, uint64_t ino, uint32_t type,
                       const struct request *request)
 {
@@ -90,7 +82,7 @@ static long carry_out(struct pmfs *fs, uint64_t ino, uint32_t type,
     if (rc < 0)
         return rc;
     if (removes_acl(request))
-        return remove_attribute(fs, ino, request->name);
+        return pmfs_removexattr(fs, ino, request->name);
 
     switch (request->kind) {
     case GET:
@@ -98,19 +90,14 @@ static long carry_out(struct pmfs *fs, uint64_t ino, uint32_t type,
             pmfs_getxattr(fs, ino, request->name, request->value, request->size, &done);
         break;
     case SET:
-        if (request->flags == (XATTR_CREATE | XATTR_REPLACE) &&
-            !is_acl(request->name)) {
-            rc = pmfs_getxattr(fs, ino, request->name, NULL, 0, &done);
-            return rc < 0 ? rc : -EEXIST;
-        }
         rc = pmfs_setxattr(fs, ino, request->name, request->new_value, request->size,
-                           is_acl(request->name) ? 0 : (unsigned)request->flags);
+                           (unsigned)request->flags);
         break;
     case LIST:
         rc = pmfs_listxattr(fs, ino, request->value, request->size, &done);
         break;
     default:
-        rc = remove_attribute(fs, ino, request->name);
+        rc = pmfs_removexattr(fs, ino, request->name);
     }
     return rc < 0 ? rc : (long)done;
 }
