@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the report says. Every figure in it is of a stored result; a section without any is
 left out, and the page says so."""
+from bars import RIVALS, add_bars, bars_of, delay_text
 from document import Code, Figure, Heading, Paragraph, Table
 from kernel import (LOOP_CAVEAT, SYSTEMS, add_apps, add_fio, add_mount, add_preload, fio_bars, fio_rows,
                     mount_bars)
-from reasons import BLOCK, Costs, why_behind
+from reasons import BLOCK
 from stored import by_column, only, ratios, values, where
 from text import MEDIA, apart, bar_table, count_text, joined, number, size_text
 
@@ -155,12 +156,19 @@ def add_short_schemes(document, stored):
             ratio_table(rows, RIVALS))
 
 
+def scheme_bars(stored):
+    """Those of the schemes, medium by medium: name, address and bars."""
+    bars = list(bars_of(scheme_rows(stored)))
+    return [(f"schemes for a file, {MEDIA[medium]}", "#bars", where(bars, medium=medium))
+            for medium in values(bars, "medium")]
+
+
 def add_summary(document, stored):
     """What somebody who has to decide needs first; how many bars of each kind are met, with
     where to read on."""
     rows = [[f"[{name}]({address})", count_text(bars)] for name, address, bars in (
         ("transactions", "../BENCHMARKS.md#transactions", stored.printed_bars("tx")),
-        ("schemes for a file", "#bars", list(bars_of(scheme_rows(stored)))),
+        *scheme_bars(stored),
         ("pmfs in the process", "../BENCHMARKS.md#the-filesystem-in-process",
          stored.printed_bars("pmfs")),
         ("the mount", "#bars-of-the-mount", list(mount_bars(stored))),
@@ -174,7 +182,7 @@ def add_summary(document, stored):
     if rows:
         document.add(
             Paragraph("**What was to be reached** was said before it was measured. Where a bar "
-                      "of this page is missed, the table that it is in says what the difference is made of."),
+                      "is missed the table says what of the difference is known."),
             Table(["what", "bars met"], rows, "lr"))
 
 
@@ -252,105 +260,6 @@ def add_throughput(document, rows):
                 "panels": panels}))
 
 
-KIB = 1024
-RIVALS = ("bpfs-durable", "sjfs-eager", "journal")
-BARS = [  # workload, medium, from size, to size, beside, minl2r's throughput at least ... times
-    ("overwrite", "tmpfs", 0, KIB, RIVALS, 1),
-    ("overwrite", "tmpfs", KIB + 1, 4 * KIB, RIVALS, 0.90),
-    ("overwrite", "tmpfs", 4 * KIB + 1, None, RIVALS, 0.95),
-    ("append", "tmpfs", 0, None, ("bpfs-durable",), 0.90),
-    ("overwrite", "optane", 0, None, RIVALS, 1),
-]
-
-
-BEHIND = """What a fence, a line or a read costs is what the [model of slower
-media](#the-model-of-slower-media) measured on each medium, DRAM included; a fence is one that waits for
-streamed lines, and takes longer for flushed ones. Undo reads the bytes that it is about to change, from
-the medium if they are in no cache, before it may log them; shadow paging reads what it copies while
-it streams; redo (sjfs, journal) never looks at them, and leaves the waiting for what it stores at home to a
-later fence. Where the bytes read are in a cache, reading costs less than this. No count has the hash of
-the new bytes, by which two fences do rather than three, nor the allocations on PM, which change with each
-swapped block so that a pool opens without a walk, nor that a library takes any ranges of any program and
-any thread in one transaction and checks them, where a scheme here is a loop with one caller: these
-are in what the counts do not explain, and so is the noise of the page."""
-
-
-def range_text(low, high):
-    if high is None:
-        return f"above {size_text(low - 1)}" if low else "every size"
-    return f"{size_text(low - 1)} to {size_text(high)}" if low else f"up to {size_text(high)}"
-
-
-def worst_ratio(rows, other, low, high):
-    """The least ratio between these sizes, and its size; None if nothing was measured."""
-    found = [(ratio, size) for size, ratio in ratios(rows, "minl2r", other).items()
-             if low <= size and (high is None or size <= high)]
-    return min(found, default=None)
-
-
-def lines_of(row):
-    return row["lines_flushed"] + row["lines_streamed"]
-
-
-def bars_of(rows, delays=()):
-    """`delays`: rows of bench-delay, which tell what a difference costs."""
-    for workload, medium, low, high, others, least in BARS:
-        chosen = where(rows, workload=workload, medium=medium, threads=1)
-        for other in others:
-            worst = worst_ratio(chosen, other, low, high)
-            bar = {"what": f"{workload}, {MEDIA[medium]}, {range_text(low, high)}: "
-                           f"minl2r / {other}",
-                   "measured": "-", "demanded": f"at least {least:.2f}", "met": None, "why": ""}
-            if worst:
-                ratio, size = worst
-                mine, theirs = (only(chosen, scheme=scheme, record_size=size)
-                                for scheme in ("minl2r", other))
-                bar.update(measured=f"{ratio:.2f} ({size_text(size)})", met=ratio >= least,
-                           why=why_behind(mine, theirs, Costs(delays, medium)))
-            yield bar
-
-
-COUNTS = ("fences", "lines_flushed", "lines_streamed", "log_payload_bytes", "log_bytes",
-          "pm_bytes")
-
-
-def twins(rows):
-    """(row of minl2r, of minl2r-data) where all counts agree: the same was done twice."""
-    keys = ("workload", "record_size", "threads", "medium")
-    others = {tuple(row[key] for key in keys): row for row in where(rows, scheme="minl2r-data")}
-    for row in where(rows, scheme="minl2r", threads=1):
-        other = others.get(tuple(row[key] for key in keys))
-        if other and all(key in row and row[key] == other.get(key) for key in COUNTS):
-            yield row, other
-
-
-def noise_text(rows):
-    """How far two that do the same are apart; "" if nothing tells."""
-    found = sorted((max(a["mb_s"], b["mb_s"]) / min(a["mb_s"], b["mb_s"]) - 1, a["workload"],
-                    a["record_size"], a["medium"]) for a, b in twins(rows))
-    if not found:
-        return ""
-    most, workload, size, medium = found[-1]
-    half, nine = (found[int(share * (len(found) - 1))][0] for share in (0.5, 0.9))
-    return (f"**The noise of this page.** `minl2r` and `minl2r-data` do the same where less than half "
-            f"of a block changes. In the {len(found)} rows of one thread in which all their counts agree "
-            f"their throughputs differ by up to {half:.0%} in half, by up to {nine:.0%} in nine of ten, and "
-            f"by {most:.0%} at most ({workload}, {size_text(size)}, {MEDIA.get(medium, medium)}): a "
-            "single difference that is no larger than that says nothing.")
-
-
-def delay_text(stored):
-    """What a reader has to know of the costs in the table of bars; "" if it is nothing."""
-    here, there = (stored.machine(name) for name in ("fs", "delay"))
-    keys = [key for key in ("CPU", "Cores", "Kernel") if here.get(key) != there.get(key)]
-    if not stored.rows("delay") or not keys:
-        return ""
-    named = "; ".join(f"{key}: {there.get(key, 'not known')}, not {here.get(key, 'not known')}"
-                      for key in keys)
-    return ("What counts cost was measured on another machine than the throughputs "
-            f"({named}), so that it is a guess here.")
-
-
 def ratio_table(rows, comparators):
     sizes = [size for size in TABLE_SIZES if where(rows, record_size=size)]
     table = []
@@ -386,16 +295,9 @@ def add_ratios(document, rows, stored):
         chosen = overwrites(rows, medium)
         others = [s for s in SCHEMES if s != "minl2r" and where(chosen, scheme=s)]
         document.add(Heading(MEDIA.get(medium, medium), 3), ratio_table(chosen, others))
-    document.add(
-        Heading("Bars", 3),
-        Paragraph("Throughput that minl2r was to reach, and the size at which it is furthest "
-                  "from it. What the others leave for later is under "
-                  "[What is compared](#what-is-compared)."),
-        bar_table(list(bars_of(rows, stored.rows("delay")))),
-        Paragraph(joined(BEHIND)))
-    for text in (delay_text(stored), noise_text(rows)):
-        if text:
-            document.add(Paragraph(text))
+    add_bars(document, rows, stored.rows("delay"))
+    if delay_text(stored):
+        document.add(Paragraph(delay_text(stored)))
 
 
 def workload_table(rows, size):
@@ -581,6 +483,10 @@ PAPER = [
     ("ext4 data=journal", 395, ["journal"]),
     ("ext4 data=ordered", 115, ["ordered"]),
 ]
+
+
+def lines_of(row):
+    return row["lines_flushed"] + row["lines_streamed"]
 
 
 def beside(rows, other, size, key):

@@ -12,10 +12,12 @@ import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
+import bars  # noqa: E402
 import bench_report  # noqa: E402
 import document as documents  # noqa: E402
 import reasons  # noqa: E402
 import sections  # noqa: E402
+import text  # noqa: E402
 from stored import Stored, only, ratios  # noqa: E402
 
 
@@ -36,9 +38,12 @@ class Ratios(unittest.TestCase):
         self.assertEqual(sections.best_ratio(self.rows, "sp"), (None, None))
 
     def test_the_worst_within_a_range_of_sizes(self):
-        self.assertEqual(sections.worst_ratio(self.rows, "journal", 0, 1024), (3.0, 64))
-        self.assertEqual(sections.worst_ratio(self.rows, "journal", 0, None), (0.9, 4096))
-        self.assertIsNone(sections.worst_ratio(self.rows, "journal", 5000, None))
+        rows = self.rows + [row("journal", 65536, 200)]
+        found = {bar["what"].split(", ")[2]: bar["measured"] for bar in bars.bars_of(rows)
+                 if "overwrite, tmpfs" in bar["what"] and "journal" in bar["what"]}
+        self.assertEqual(found, {"up to 1 KiB: minl2r / journal": "3.00 (64 B)",
+                                 "1 KiB to 4 KiB: minl2r / journal": "0.90 (4 KiB)",
+                                 "above 4 KiB: minl2r / journal": "0.50 (64 KiB)"})
 
     def test_two_rows_for_one_are_a_mistake(self):
         with self.assertRaises(ValueError):
@@ -91,7 +96,7 @@ class Usage(unittest.TestCase):
 
 class Bars(unittest.TestCase):
     def verdicts(self, rows):
-        return {bar["what"]: bar["met"] for bar in sections.bars_of(rows)}
+        return {bar["what"]: bar["met"] for bar in bars.bars_of(rows)}
 
     def test_met_missed_and_not_measured(self):
         found = self.verdicts([row("minl2r", 64, 10), row("journal", 64, 10),
@@ -162,16 +167,6 @@ class Bars(unittest.TestCase):
             bench_report.write(os.path.join(directory, "delay.txt"), "CPU: slide rule\nKernel: 1\n")
             self.assertIn("CPU: slide rule, not abacus", sections.delay_text(Stored(directory)))
 
-    def test_the_noise_is_of_rows_whose_counts_agree(self):
-        def twin(scheme, mb_s, size, fences=2):
-            return {**row(scheme, size, mb_s), **dict.fromkeys(sections.COUNTS, 1),
-                    "fences": fences}
-
-        rows = [twin("minl2r", 100, 64), twin("minl2r-data", 110, 64), twin("minl2r", 100, 4096),
-                twin("minl2r-data", 900, 4096, 3)]
-        self.assertIn("by 10% at most (overwrite, 64 B, tmpfs", sections.noise_text(rows))
-        self.assertEqual(sections.noise_text(rows[:1]), "")
-
     def test_pointers_are_saved_unread(self):
         self.assertEqual(reasons.saved_bytes({"record_size": 8192, "log_payload_bytes": 16}), 0)
 
@@ -180,8 +175,8 @@ class Bars(unittest.TestCase):
             bench_report.write(os.path.join(directory, "tx.txt"),
                                "what is met\n\nBars\na 3  3  met\nb: 1, at least 2: MISSED\n"
                                "c: not measured\nd 1 2 missed\n")
-            bars = Stored(directory).printed_bars("tx")
-        self.assertEqual([bar["met"] for bar in bars], [True, False, False])
+            found = Stored(directory).printed_bars("tx")
+        self.assertEqual([bar["met"] for bar in found], [True, False, False])
 
     def test_an_explorer_that_is_too_slow_misses(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -189,9 +184,58 @@ class Bars(unittest.TestCase):
                     for name, rate in (("a", 199999), ("b", 200000))]
             with open(os.path.join(directory, "crash.json"), "w") as file:
                 json.dump(rows, file)
-            bars = list(sections.crash_bars(Stored(directory)))
-        self.assertEqual([bar["met"] for bar in bars], [False, True])
-        self.assertIn("5.00003 us for a recovery and its judgement, not 5.00000", bars[0]["why"])
+            found = list(sections.crash_bars(Stored(directory)))
+        self.assertEqual([bar["met"] for bar in found], [False, True])
+        self.assertIn("5.00003 us for a recovery and its judgement, not 5.00000", found[0]["why"])
+
+
+def twin(scheme, size, mb_s, fences=2, **more):
+    return {**row(scheme, size, mb_s, **more), **dict.fromkeys(bars.COUNTS, 100),
+            "fences": fences}
+
+
+class Noise(unittest.TestCase):
+    def test_it_is_of_rows_that_do_nearly_the_same(self):
+        rows = [twin("minl2r", 64, 100), twin("minl2r-data", 64, 110),
+                twin("minl2r-ptr", 64, 900, 3), twin("minl2r", 8192, 100, 2),
+                twin("minl2r-ptr", 8192, 125, 2.1), twin("minl2r-data", 8192, 900, 3)]
+        noise = bars.noise_of(rows)
+        self.assertEqual({key: [share for share, _, _ in known.found]
+                          for key, known in noise.items()},
+                         {("tmpfs", "up to 4 KiB"): [0.10000000000000009],
+                          ("tmpfs", "above 4 KiB"): [0.25]})
+        self.assertEqual(bars.noise_of(rows[:1]), {})
+
+    def test_a_verdict_within_it_is_the_limits_and_says_so(self):
+        for rival, verdict in ((104, "**missed**, within noise"), (96, "met, within noise"),
+                               (120, "**missed**"), (80, "met")):
+            rows = [twin("minl2r", 64, 100), twin("minl2r-data", 64, 106), twin("journal", 64, rival)]
+            found = [bar for bar in bars.bars_of(rows) if bar["met"] is not None]
+            self.assertEqual([bars.verdict_text(bar) for bar in found], [verdict])
+
+    def test_without_twins_nothing_is_within_it(self):
+        found = bars.bars_of([row("minl2r", 64, 100), row("journal", 64, 101)])
+        self.assertEqual([bar["within_noise"] for bar in found if bar["worst"]], [False])
+
+
+class Missed(unittest.TestCase):
+    rows = [row("minl2r", size, 100) for size in (64, 128, 256)] + \
+        [row("journal", size, mb_s) for size, mb_s in ((64, 125), (128, 100), (256, 200))]
+
+    def test_each_size_that_misses_is_told(self):
+        bar = next(bar for bar in bars.bars_of(self.rows) if bar["worst"])
+        self.assertEqual([(place.size, place.ratio, place.why) for place in bar["missed"]],
+                         [(64, 0.8, "not known"), (256, 0.5, "not known")])
+        self.assertEqual(bars.missed_text(bar), "2 of 3")
+
+    def test_what_none_meets_is_none(self):
+        found = [bar for bar in bars.bars_of(self.rows) if bar["worst"]]
+        self.assertEqual(text.count_text(found), "none of 1")
+
+    def test_a_spread_is_of_the_slowest_beside_the_fastest(self):
+        mine, other = {"mb_s_min": 90, "mb_s_max": 120}, {"mb_s_min": 40, "mb_s_max": 60}
+        self.assertEqual(bars.spread_of(mine, other), (1.5, 3.0))
+        self.assertIsNone(bars.spread_of(mine, {"mb_s_min": 40}))
 
 
 class Rendering(unittest.TestCase):
@@ -255,10 +299,10 @@ class Stale(unittest.TestCase):
     def test_a_number_typed_into_the_text_is(self):
         for name in ("README.md", "index.html"):
             path = os.path.join(self.out, name)
-            text = bench_report.read(path)
-            bench_report.write(path, text.replace("three fences", "two fences"))
+            as_made = bench_report.read(path)
+            bench_report.write(path, as_made.replace("three fences", "two fences"))
             self.assertEqual(self.stale(), [name])
-            bench_report.write(path, text)
+            bench_report.write(path, as_made)
 
     def test_the_machine_is_that_of_the_run(self):
         bench_report.write(os.path.join(self.results, "tx.txt"),

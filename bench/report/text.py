@@ -30,6 +30,12 @@ def joined(text):
     return " ".join(text.split())
 
 
+def listed(texts):
+    """a, b and c"""
+    texts = list(texts)
+    return " and ".join([", ".join(texts[:-1])] * (len(texts) > 1) + texts[-1:])
+
+
 # ---- Bars --------------------------------------------------------------------------
 # What was to be reached: dictionaries with `what`, `measured`, `demanded` (texts), `met`
 # (None: not measured) and `why`, the reason where it is missed.
@@ -47,4 +53,6 @@ def bar_table(bars):
 
 def count_text(bars):
     measured = [bar for bar in bars if bar["met"] is not None]
-    return f"{sum(bar['met'] for bar in measured)} of {len(measured)}"
+    near = sum(bar.get("within_noise", False) for bar in measured if not bar["met"])
+    return (f"{sum(bar['met'] for bar in measured) or 'none'} of {len(measured)}" +
+            (f"; {near} missed within noise" if near else ""))
