@@ -193,6 +193,18 @@ def missed_text(bar):
     return f"{len(bar['missed']) or 'none'} of {bar['sizes']}"
 
 
+def delay_text(stored):
+    """What a reader has to know of the costs in the tables of bars; "" if it is nothing."""
+    here, there = (stored.machine(name) for name in ("fs", "delay"))
+    keys = [key for key in ("CPU", "Cores", "Kernel") if here.get(key) != there.get(key)]
+    if not stored.rows("delay") or not keys:
+        return ""
+    named = "; ".join(f"{key}: {there.get(key, 'not known')}, not {here.get(key, 'not known')}"
+                      for key in keys)
+    return ("What counts cost was measured on another machine than the throughputs "
+            f"({named}), so that it is a guess here.")
+
+
 def add_missed(document, bar):
     document.add(
         Paragraph(f"**{bar['what']}**, {bar['demanded']}: missed at {missed_text(bar)} sizes."),
@@ -202,8 +214,8 @@ def add_missed(document, bar):
                for place in bar["missed"]], "rrrll"))
 
 
-def add_bars(document, rows, delays):
-    bars = list(bars_of(rows, delays))
+def add_bars(document, rows, stored):
+    bars = list(bars_of(rows, stored.rows("delay")))
     document.add(
         Heading("Bars", 3),
         Paragraph("Throughput that minl2r was to reach beside the others: the least ratio, the "
@@ -216,17 +228,7 @@ def add_bars(document, rows, delays):
     missed = [bar for bar in bars if bar["missed"]]
     if missed:
         document.add(Heading("Where bars are missed", 3), Paragraph(joined(BEHIND)))
+        if delay_text(stored):
+            document.add(Paragraph(delay_text(stored)))
     for bar in missed:
         add_missed(document, bar)
-
-
-def delay_text(stored):
-    """What a reader has to know of the costs in the tables of bars; "" if it is nothing."""
-    here, there = (stored.machine(name) for name in ("fs", "delay"))
-    keys = [key for key in ("CPU", "Cores", "Kernel") if here.get(key) != there.get(key)]
-    if not stored.rows("delay") or not keys:
-        return ""
-    named = "; ".join(f"{key}: {there.get(key, 'not known')}, not {here.get(key, 'not known')}"
-                      for key in keys)
-    return ("What counts cost was measured on another machine than the throughputs "
-            f"({named}), so that it is a guess here.")

@@ -143,7 +143,7 @@ def draw_lines(data):
 
     data: columns, x, y (labels), x_bytes, y_bytes, x_log, y_log, x_ticks and y_ticks (of
     logarithmic axes, optional), share_y, panels [title,
-    series [name, x, y, low and high (optional)], marks [x, text]].
+    series [name, x, y, low and high (optional)], marks [x, text, low (optional)]].
     """
     panels = data["panels"]
     columns = min(data.get("columns", 3), len(panels))
@@ -162,7 +162,8 @@ def draw_lines(data):
                                   color=style_of(series["name"])["color"], linewidth=0)
         for mark in panel.get("marks", []):
             axis.axvline(mark["x"], color=BLACK, linewidth=0.9, linestyle=(0, (2, 2)))
-            axis.annotate(mark["text"], (mark["x"], 0.985), xycoords=("data", "axes fraction"),
+            height = 0.90 if mark.get("low") else 0.985  # so that two have room side by side
+            axis.annotate(mark["text"], (mark["x"], height), xycoords=("data", "axes fraction"),
                           xytext=(4, -2), textcoords="offset points", va="top", fontsize=9)
         scale_panel(axis, everything if data.get("share_y") else panel["series"], data)
         if data.get("level") is not None:

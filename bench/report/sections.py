@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the report says. Every figure in it is of a stored result; a section without any is
 left out, and the page says so."""
-from bars import RIVALS, add_bars, bars_of, delay_text
+from bars import RIVALS, add_bars, bars_of
 from document import Code, Figure, Heading, Paragraph, Table
 from kernel import (LOOP_CAVEAT, SYSTEMS, add_apps, add_fio, add_mount, add_preload, fio_bars, fio_rows,
                     mount_bars)
 from reasons import BLOCK
 from stored import by_column, only, ratios, values, where
 from text import MEDIA, apart, bar_table, count_text, joined, number, size_text
+from threshold import add_threshold
 
 SCHEMES = ["none", "minl2r", "minl2r-data", "minl2r-ptr", "bpfs-durable", "bpfs-ordered", "sp",
            "sjfs-eager", "sjfs-lazy", "journal", "ordered"]
@@ -295,9 +296,7 @@ def add_ratios(document, rows, stored):
         chosen = overwrites(rows, medium)
         others = [s for s in SCHEMES if s != "minl2r" and where(chosen, scheme=s)]
         document.add(Heading(MEDIA.get(medium, medium), 3), ratio_table(chosen, others))
-    add_bars(document, rows, stored.rows("delay"))
-    if delay_text(stored):
-        document.add(Paragraph(delay_text(stored)))
+    add_bars(document, rows, stored)
 
 
 def workload_table(rows, size):
@@ -633,40 +632,6 @@ def add_causes(document, stored):
     add_threads(document, stored)
     add_pmfs(document, stored.rows("fs"))
     add_paper(document, stored)
-    return True
-
-
-# ---- The threshold -----------------------------------------------------------------
-
-
-def add_threshold(document, stored):
-    rows = stored.rows("threshold")
-    if not rows:
-        return False
-    panels = []
-    for pattern in ("hot", "random"):
-        for medium in by_column(rows, "medium", list(MEDIA)):
-            chosen = where(rows, medium=medium, pattern=pattern)
-            sizes = [row["size"] for row in chosen]
-            panels.append({
-                "title": f"{pattern}, {MEDIA.get(medium, medium)}",
-                "marks": [{"x": chosen[0]["auto_threshold"], "text": "auto"}],
-                "series": [{"name": "data logging", "x": sizes,
-                            "y": [row["data_ns"] for row in chosen]},
-                           {"name": "pointer logging", "x": sizes,
-                            "y": [row["pointer_ns"] for row in chosen]}]})
-    document.add(
-        Heading("Data or pointer logging"),
-        Paragraph("A commit that changes the first bytes of a block of 4 KiB, by either kind of "
-                  "logging. Half of a block is where both move the same bytes; `auto` is the "
-                  "threshold that `MINL2R_POINTER_AUTO` chose by trying both when a pool was "
-                  "created on that medium. Where it lies left of half it saves log and "
-                  "time, and writes more bytes in all: the means over all sizes are in "
-                  "[BENCHMARKS.md](../BENCHMARKS.md#the-threshold-of-pointer-logging)."),
-        Figure("threshold", "lines",
-               "Time of a commit by the bytes changed, and the threshold chosen. Lower is better.",
-               {"columns": 3, "x": "changed bytes of a block", "y": "ns", "x_bytes": True,
-                "share_y": False, "panels": panels}))
     return True
 
 

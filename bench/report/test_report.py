@@ -18,6 +18,7 @@ import document as documents  # noqa: E402
 import reasons  # noqa: E402
 import sections  # noqa: E402
 import text  # noqa: E402
+import threshold  # noqa: E402
 from stored import Stored, only, ratios  # noqa: E402
 
 
@@ -163,9 +164,9 @@ class Bars(unittest.TestCase):
                                    f"CPU: abacus\nKernel: {kernel}\n")
             with open(os.path.join(directory, "delay.json"), "w") as file:
                 json.dump(self.delays, file)
-            self.assertEqual(sections.delay_text(Stored(directory)), "")
+            self.assertEqual(bars.delay_text(Stored(directory)), "")
             bench_report.write(os.path.join(directory, "delay.txt"), "CPU: slide rule\nKernel: 1\n")
-            self.assertIn("CPU: slide rule, not abacus", sections.delay_text(Stored(directory)))
+            self.assertIn("CPU: slide rule, not abacus", bars.delay_text(Stored(directory)))
 
     def test_pointers_are_saved_unread(self):
         self.assertEqual(reasons.saved_bytes({"record_size": 8192, "log_payload_bytes": 16}), 0)
@@ -236,6 +237,28 @@ class Missed(unittest.TestCase):
         mine, other = {"mb_s_min": 90, "mb_s_max": 120}, {"mb_s_min": 40, "mb_s_max": 60}
         self.assertEqual(bars.spread_of(mine, other), (1.5, 3.0))
         self.assertIsNone(bars.spread_of(mine, {"mb_s_min": 40}))
+
+
+class Threshold(unittest.TestCase):
+    def rows(self, automatic, pointer_ns=700):
+        return [{"medium": "tmpfs", "pattern": "hot", "size": size, "auto_threshold": automatic,
+                 "data_ns": 100 + size / 2, "pointer_ns": pointer_ns, "data_log_bytes": size,
+                 "pointer_log_bytes": 8, "data_pm_bytes": 2 * size, "pointer_pm_bytes": 4096}
+                for size in range(512, 4097, 512)]
+
+    def test_curves_cross_where_time_in_all_is_least(self):
+        self.assertEqual(threshold.crossing_of(self.rows(1024)), 1536)
+        self.assertEqual(threshold.crossing_of(self.rows(1024, 5000)), threshold.NEVER)
+        self.assertEqual(threshold.crossing_of(self.rows(1024, 1)), 512)
+
+    def test_what_auto_chose_otherwise_is_said_with_its_cost(self):
+        self.assertIn("1 KiB rather than 1536 B on tmpfs (DRAM), hot (1.7% more time)",
+                      threshold.differs_text(self.rows(1024)))
+        self.assertIn("everywhere", threshold.differs_text(self.rows(1536)))
+
+    def test_who_wins_is_said_of_time_and_bytes(self):
+        self.assertIn("time: auto everywhere; log: auto everywhere; PM: half everywhere",
+                      threshold.wins_text(self.rows(1536)))
 
 
 class Rendering(unittest.TestCase):
