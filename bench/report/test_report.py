@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import bars  # noqa: E402
 import bench_report  # noqa: E402
 import document as documents  # noqa: E402
+import kernel  # noqa: E402
 import reasons  # noqa: E402
 import sections  # noqa: E402
 import text  # noqa: E402
@@ -34,9 +35,14 @@ class Ratios(unittest.TestCase):
     def test_a_ratio_needs_both(self):
         self.assertEqual(ratios(self.rows, "minl2r", "journal"), {64: 3.0, 4096: 0.9})
 
-    def test_the_largest_and_its_size(self):
-        self.assertEqual(sections.best_ratio(self.rows, "journal"), (3.0, 64))
-        self.assertEqual(sections.best_ratio(self.rows, "sp"), (None, None))
+    def test_the_smallest_and_the_largest_with_their_sizes(self):
+        self.assertEqual(sections.ratio_text(self.rows, "journal"), "0.90 (4 KiB) to 3.00 (64 B)")
+        self.assertEqual(sections.ratio_text(self.rows, "sp"), "-")
+
+    def test_where_it_is_never_faster_is_said(self):
+        rows = self.rows + [row("ordered", 64, 40), row("ordered", 4096, 90)]
+        self.assertEqual(sections.never_faster_text(rows, ["tmpfs", "cxl"]),
+                         "minl2r was faster at no size beside `ordered` on tmpfs (DRAM).")
 
     def test_the_worst_within_a_range_of_sizes(self):
         rows = self.rows + [row("journal", 65536, 200)]
@@ -61,6 +67,18 @@ class Short(unittest.TestCase):
                 json.dump(rows, file)
             found = list(sections.change_rows(Stored(directory)))
         self.assertEqual(found, [["8 B, `MINL2R_COMMIT_PROVE`", "960", "300", "3.2", "5", "2"]])
+
+
+class Applications(unittest.TestCase):
+    def test_where_pmfs_takes_longer_is_listed(self):
+        rows = [{"app": "tar", "what": "unpack", "sync": sync, "system": system, "ms": ms,
+                 "ms_min": ms - 1, "ms_max": ms + 1}
+                for sync, system, ms in ((1, "pmfs-mount", 9), (1, "pmfs-preload", 3),
+                                         (1, "ext4-journal", 5), (1, "ext4-ordered", 4),
+                                         (0, "pmfs-mount", 9), (0, "ext4-ordered", 1))]
+        self.assertEqual([(command, mine["system"], other["system"], other["ms"])
+                          for command, mine, other in kernel.app_losses(rows)],
+                         [("tar: unpack", "pmfs-mount", "ext4-ordered", 4)])
 
 
 class Usage(unittest.TestCase):
