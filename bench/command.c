@@ -321,11 +321,15 @@ void bench_print_setup(const struct bench_options *options, const char *medium,
 static int measure(const struct bench_command *command,
                    const struct bench_options *options, struct table *results)
 {
+    uint64_t start_ns = bench_now_ns();
     int rc = command->measure(options, results);
+    double took_s = (double)(bench_now_ns() - start_ns) / 1e9;
 
     if (rc < 0 || results->row_count == 0)
         return rc;
-    return print_results(command, results, TABLE_PLAIN);
+    rc = print_results(command, results, TABLE_PLAIN);
+    printf("\nTook: %.0f s\n", took_s);
+    return rc;
 }
 
 static int run(const struct bench_command *command, const struct bench_options *options)

@@ -4,7 +4,8 @@
  * measure, print and store, or to print what is stored.
  *
  * All have --dir, --json, --render and --help; --quick and --rounds have those that
- * something is gained by. Exit status: 0; 1 if it could not run; 2 for a wrong usage.
+ * something is gained by. What has measured says at its end how long that took, "Took: N s".
+ * Exit status: 0; 1 if it could not run; 2 for a wrong usage.
  */
 #ifndef BENCH_COMMAND_H
 #define BENCH_COMMAND_H

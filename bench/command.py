@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import time
 
 
 class Failure(Exception):
@@ -132,8 +133,11 @@ def _run(options, measure, show, keys):
         return
     with contextlib.ExitStack() as stack:
         write = stack.enter_context(_results_file(options.json)) if options.json else None
+        start = time.monotonic()
         rows = measure(options)
+        took_s = time.monotonic() - start
         show(rows, markdown=False)
+        print(f"\nTook: {took_s:.0f} s")
         if write:
             write(rows)
 

@@ -24,7 +24,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 show_machine() { # TEXT
-    sed -n -E 's/^(Command|Code|Compiler|CPU|Cores|Kernel|PMDK|Medium|Clock|Rounds): */- \1: /p' "$1"
+    sed -n -E 's/^(Command|Code|Compiler|CPU|Cores|Kernel|PMDK|Medium|Clock|Rounds|Took): */- \1: /p' "$1"
     echo
 }
 

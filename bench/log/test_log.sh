@@ -13,6 +13,7 @@ directory=$(mktemp -d /dev/shm/minl2r-test-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 
 "$program" --dir "$directory" --json "$directory/log.json" >"$directory/table"
+tail -1 "$directory/table" | grep -q '^Took: [0-9]* s$' || fail "no time: $(tail -1 "$directory/table")"
 "$program" --render "$directory/log.json" | grep -q '^| 4352 | 264 |' ||
     fail "bench-log cannot render its own results"
 

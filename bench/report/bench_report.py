@@ -14,13 +14,19 @@ sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import command  # noqa: E402
 import document as documents  # noqa: E402
 import sections  # noqa: E402
-from stored import Stored  # noqa: E402
+from stored import NoProgram, Stored  # noqa: E402
 
 
-def make_document(results):
+def make_document(results, programs=None):
     document = documents.Document("MinL2R: the comparison")
-    sections.fill(document, Stored(results))
+    sections.fill(document, Stored(results, programs))
     return document
+
+
+def find_programs():
+    """Those that measure: beside the name that this one was started by, or where they are built."""
+    beside = os.path.dirname(os.path.abspath(sys.argv[0]))
+    return beside if beside != HERE else os.path.join(os.path.dirname(DOCS), "build", "bin")
 
 
 def read(path):
@@ -33,13 +39,13 @@ def write(path, text):
         file.write(text)
 
 
-def make(results, out):
+def make(results, out, programs=None):
     try:
         import plots  # needs matplotlib, which checking does not
     except ModuleNotFoundError as error:
         raise command.Failure(f"drawing needs {error.name}, which is not installed: the package "
                               f"python3-{error.name.partition('.')[0]}") from error
-    document = make_document(results)
+    document = make_document(results, programs)
     os.makedirs(out, exist_ok=True)
     svgs = {figure.name: plots.to_svg(figure) for figure in document.figures()}
     for name in os.listdir(out):
@@ -52,9 +58,9 @@ def make(results, out):
     print(f"{out}/index.html, README.md and {len(svgs)} figures")
 
 
-def find_stale(results, out):
+def find_stale(results, out, programs=None):
     """What in `out` is not what the results make now."""
-    document = make_document(results)
+    document = make_document(results, programs)
     svgs = {}
     for figure in document.figures():
         path = os.path.join(out, figure.name + ".svg")
@@ -72,12 +78,16 @@ def find_stale(results, out):
 def run(options):
     """The program's exit status."""
     if not options.check:
-        make(options.results, options.out)
+        make(options.results, options.out, find_programs())
         return 0
     if not os.path.exists(options.out):
         print(f"skipped: there is no {options.out}", file=sys.stderr)
         return 77
-    stale = list(find_stale(options.results, options.out))
+    try:
+        stale = list(find_stale(options.results, options.out, find_programs()))
+    except NoProgram as missing:
+        print(f"skipped: {missing}", file=sys.stderr)
+        return 77
     for path in stale:
         print(f"{path} is not of the stored results: run ./dev bench report", file=sys.stderr)
     return 1 if stale else 0

@@ -89,7 +89,7 @@ def add_runs(document, stored):
         plain = f"./dev bench {name} --json docs/bench/{name}.json"
         commands.append(f"{machine.get('Command', plain)} | tee docs/bench/{name}.txt")
         rows.append([f"[{name}.json](../bench/{name}.json)", machine.get("Rounds", "-"),
-                     machine.get("Medium", "-").split("; ext4")[0]])
+                     machine.get("Took", "-"), machine.get("Medium", "-").split("; ext4")[0]])
     document.add(
         Heading("The runs"),
         Paragraph("This page is made of stored results alone: no figure on it was typed in. "
@@ -97,7 +97,7 @@ def add_runs(document, stored):
                   "the complete tables. " + machine_lines(stored) + " What is compared "
                   "takes turns, round by round, in one run; a figure is the median of the rounds." +
                   spread_text(scheme_rows(stored))),
-        Table(["result", "rounds", "medium"], rows, "lll"),
+        Table(["result", "rounds", "took", "medium"], rows, "llrl"),
         Paragraph("They were stored by the first of these commands; the page was made of them by "
                   "the last:"),
         Code("\n".join(commands + ["./dev bench report"])))

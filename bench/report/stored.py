@@ -4,14 +4,24 @@ of its machine in docs/bench/NAME.txt."""
 import json
 import os
 import re
+import subprocess
+
+import command
 
 MACHINE_KEYS = ("Command", "Code", "Compiler", "CPU", "Cores", "Kernel", "PMDK", "Medium", "Clock",
-                "Rounds")
+                "Rounds", "Took")
+
+
+class NoProgram(command.Failure):
+    """One that is asked is not built."""
 
 
 class Stored:
-    def __init__(self, directory):
+    """`programs`: the directory of those that measured; None: there is none to ask."""
+
+    def __init__(self, directory, programs=None):
         self.directory = directory
+        self.programs = programs
 
     def names(self):
         return sorted(name.removesuffix(".json") for name in os.listdir(self.directory)
@@ -26,7 +36,7 @@ class Stored:
             return json.load(file)
 
     def machine(self, name):
-        """What was printed as "CPU: ..." and so on, before the table."""
+        """What was printed as "CPU: ..." and so on, before the table, and "Took: ..." after it."""
         path = os.path.join(self.directory, name + ".txt")
         if not os.path.exists(path):
             return {}
@@ -35,14 +45,21 @@ class Stored:
         return {key: value for key, value in reversed(found) if key in MACHINE_KEYS}
 
     def printed_bars(self, name):
-        """As bar_table() has them, but `met` alone: the verdicts that the run printed."""
-        path = os.path.join(self.directory, name + ".txt")
-        if not os.path.exists(path):
+        """As bar_table() has them, but `met` alone: the verdicts of the program that has these bars,
+        on what is stored."""
+        path = os.path.join(self.directory, name + ".json")
+        if not self.programs or not os.path.exists(path):
             return []
-        with open(path) as file:
-            printed = file.read().partition("\nBars\n")[2]
+        program = os.path.join(self.programs, "bench-" + name)
+        if not os.path.exists(program):
+            raise NoProgram(f"the verdicts on {path} are of {program}, which is not built")
+        done = subprocess.run([program, "--render", path], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise command.Failure(done.stderr.strip())
+        printed = done.stdout.partition("### Bars\n")[2].partition("\n### ")[0]
         return [{"met": verdict == "met"}
-                for verdict in re.findall(r"\b(met|missed|MISSED)$", printed, re.MULTILINE)]
+                for verdict in re.findall(r"\b(met|missed|MISSED)(?: \|)?$", printed,
+                                          re.MULTILINE)]
 
 
 def where(rows, **wanted):

@@ -10,17 +10,19 @@ import tempfile
 import unittest
 import unittest.mock
 
-sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 import bars  # noqa: E402
 import bench_report  # noqa: E402
+import command  # noqa: E402
 import document as documents  # noqa: E402
 import kernel  # noqa: E402
 import reasons  # noqa: E402
 import sections  # noqa: E402
 import text  # noqa: E402
 import threshold  # noqa: E402
-from stored import Stored, only, ratios  # noqa: E402
+from stored import NoProgram, Stored, only, ratios  # noqa: E402
 
 
 def row(scheme, size, mb_s, workload="overwrite", medium="tmpfs"):
@@ -189,12 +191,23 @@ class Bars(unittest.TestCase):
     def test_pointers_are_saved_unread(self):
         self.assertEqual(reasons.saved_bytes({"record_size": 8192, "log_payload_bytes": 16}), 0)
 
-    def test_bars_that_a_run_printed_are_counted(self):
+    def test_bars_are_those_that_the_program_prints_of_what_is_stored(self):
         with tempfile.TemporaryDirectory() as directory:
-            bench_report.write(os.path.join(directory, "tx.txt"),
-                               "what is met\n\nBars\na 3  3  met\nb: 1, at least 2: MISSED\n"
-                               "c: not measured\nd 1 2 missed\n")
-            found = Stored(directory).printed_bars("tx")
+            stored = Stored(directory, directory)
+            self.assertEqual(stored.printed_bars("tx"), [])
+            bench_report.write(os.path.join(directory, "tx.json"),
+                               "### Bars\n\n| a | 3 | 3 | met |\n- b: 1, at least 2: MISSED\n"
+                               "- c: not measured\n| d | 1 | 2 | missed |\n\n### All\n\n- e: met\n")
+            with self.assertRaisesRegex(NoProgram, "bench-tx, which is not built"):
+                stored.printed_bars("tx")
+            program = os.path.join(directory, "bench-tx")
+            bench_report.write(program, '#!/bin/sh\n[ "$1" = --render ] && cat "$2"\n')
+            os.chmod(program, 0o755)
+            found = stored.printed_bars("tx")
+            self.assertEqual(Stored(directory).printed_bars("tx"), [])
+            bench_report.write(program, "#!/bin/sh\necho why >&2\nexit 1\n")
+            with self.assertRaisesRegex(command.Failure, "why"):
+                stored.printed_bars("tx")
         self.assertEqual([bar["met"] for bar in found], [True, False, False])
 
     def test_an_explorer_that_is_too_slow_misses(self):
@@ -347,8 +360,9 @@ class Stale(unittest.TestCase):
 
     def test_the_machine_is_that_of_the_run(self):
         bench_report.write(os.path.join(self.results, "tx.txt"),
-                           "CPU: abacus\nRounds: 3\n\nCPU: in a table\n")
-        self.assertEqual(Stored(self.results).machine("tx"), {"CPU": "abacus", "Rounds": "3"})
+                           "CPU: abacus\nRounds: 3\n\nCPU: in a table\n\nTook: 7 s\n")
+        self.assertEqual(Stored(self.results).machine("tx"),
+                         {"CPU": "abacus", "Rounds": "3", "Took": "7 s"})
 
 
 if __name__ == "__main__":
