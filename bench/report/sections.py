@@ -573,7 +573,7 @@ def never_faster_text(rows, media):
         if slower:
             said.append(f"beside `{scheme}` on {listed(slower)}")
     return f"minl2r was faster at no size {'; '.join(said)}." if said else \
-        "There is none beside which minl2r was faster at no size."
+        "Beside each of them minl2r was faster at some size on each medium."
 
 
 def new_node_text():
