@@ -46,7 +46,7 @@ def verdict(bar):
 
 
 def bar_table(bars):
-    return Table(["what", "measured", "demanded", "", "what the difference is made of"],
+    return Table(["what", "measured", "demanded", "", "what of the difference is known"],
                  [[bar["what"], bar["measured"], bar["demanded"], verdict(bar),
                    bar["why"] if bar["met"] is False else ""] for bar in bars], "lrrll")
 
