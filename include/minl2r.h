@@ -420,9 +420,12 @@ struct minl2r_range {
     size_t size;
 };
 
-/* As minl2r_tx_snapshot(), for `count` ranges with one fence in all: all or none. */
+/*
+ * As minl2r_tx_snapshot(), for `count` ranges with one fence in all: all or none. The
+ * caller stores to range i at `writable[i]`, of `count` pointers; it may be NULL.
+ */
 int minl2r_tx_snapshotv(struct minl2r_tx *tx, const struct minl2r_range *ranges,
-                        size_t count);
+                        size_t count, void **writable);
 
 /* ---- One word, without a transaction --------------------------------------------- */
 

@@ -589,7 +589,7 @@ int minl2r_tx_snapshot(struct minl2r_tx *tx, const void *pm, size_t size,
                        void *writable)
 {
     struct minl2r_range range = {pm, size};
-    int result = minl2r_tx_snapshotv(tx, &range, 1);
+    int result = minl2r_tx_snapshotv(tx, &range, 1, NULL);
 
     if (result == 0)
         set_writable(tx->pool, writable, pool_offset(tx->pool, pm));
@@ -597,11 +597,15 @@ int minl2r_tx_snapshot(struct minl2r_tx *tx, const void *pm, size_t size,
 }
 
 int minl2r_tx_snapshotv(struct minl2r_tx *tx, const struct minl2r_range *ranges,
-                        size_t count)
+                        size_t count, void **writable)
 {
     int result = tx_usable(tx);
 
-    return result < 0 ? result : tx_snapshot(tx, ranges, count);
+    if (result == 0)
+        result = tx_snapshot(tx, ranges, count);
+    for (size_t i = 0; result == 0 && writable && i < count; i++)
+        set_writable(tx->pool, &writable[i], pool_offset(tx->pool, ranges[i].pm));
+    return result;
 }
 
 int minl2r_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)

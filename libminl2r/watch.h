@@ -7,9 +7,9 @@
  * such a store, say where, and end the process:
  *
  *   the mapping  is read-only to the program: pm_watch(). A store faults, and the
- *                program's stack is shown. What minl2r_tx_alloc() and
- *                minl2r_tx_snapshot() give out as writable points into the mapping that
- *                the library stores through.
+ *                program's stack is shown. What minl2r_tx_alloc(), minl2r_tx_snapshot()
+ *                and minl2r_tx_snapshotv() give out as writable points into the mapping
+ *                that the library stores through.
  *   comparing    Before a generation is settled, or another log takes its place, its
  *                bytes have to be those that it stored. So pointers are found that were
  *                kept for too long, and other processes.

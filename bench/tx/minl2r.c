@@ -221,15 +221,16 @@ static int snapshot_ranges(const struct minl2r_state *minl2r, struct minl2r_tx *
                            const struct tx_change *change)
 {
     struct minl2r_range ranges[RANGES_MAX];
+    void *writable[RANGES_MAX];
 
     for (uint32_t i = 0; i < change->ranges; i++) {
         ranges[i].pm = minl2r->region + change->offset[i];
         ranges[i].size = change->size;
     }
-    int rc = minl2r_tx_snapshotv(tx, ranges, change->ranges);
+    int rc = minl2r_tx_snapshotv(tx, ranges, change->ranges, writable);
 
     for (uint32_t i = 0; i < change->ranges && rc == 0; i++)
-        memcpy(minl2r->region + change->offset[i], change->src, change->size);
+        memcpy(writable[i], change->src, change->size);
     return rc;
 }
 

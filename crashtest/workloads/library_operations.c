@@ -670,7 +670,7 @@ static int snapshot_ranges(struct minl2r_pool *pool, struct minl2r_tx *tx,
         {&side->words[2], 8}, {side->bytes + 60, 10}, {side->area + 500, 100}};
 
     (void)pool;
-    TRY(minl2r_tx_snapshotv(tx, ranges, 3));
+    TRY(minl2r_tx_snapshotv(tx, ranges, 3, NULL));
     for (uint32_t i = 0; i < 3; i++)
         store_new(ranges[i].pm, ranges[i].size);
     return 0;

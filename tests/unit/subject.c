@@ -121,17 +121,16 @@ static int snapshot_of_bytes(struct subject *subject)
 static int snapshot_of_many_ranges(struct subject *subject)
 {
     struct minl2r_range ranges[50];
+    void *writable[50];
     size_t first = 13 * BLOCK, step = 200, size = 100;
 
     for (size_t i = 0; i < 50; i++)
         ranges[i] = (struct minl2r_range){data_at(subject, first + i * step), size};
-    int result = minl2r_tx_snapshotv(subject->tx, ranges, 50);
+    int result = minl2r_tx_snapshotv(subject->tx, ranges, 50, writable);
 
     for (size_t i = 0; result == 0 && i < 50; i++) {
-        uint8_t *bytes = (uint8_t *)(uintptr_t)ranges[i].pm;
-
-        memcpy(bytes, new_bytes(size), size);
-        memcpy(seen_data(subject, first + i * step), bytes, size);
+        memcpy(writable[i], new_bytes(size), size);
+        memcpy(seen_data(subject, first + i * step), writable[i], size);
     }
     return result;
 }

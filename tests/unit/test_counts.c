@@ -194,8 +194,8 @@ static struct minl2r_stats cost_of_swaps(struct bed *bed, size_t gap)
     assert_ok(minl2r_tx_commit(bed->tx));
     begin_tx(bed);
     for (size_t i = 0; i < SWAPS; i++)
-        assert_ok(minl2r_tx_write_block(bed->tx, &slots[swap_slot(i, gap)], 0, bed->bytes,
-                                        BLOCK));
+        assert_ok(minl2r_tx_write_block(bed->tx, &slots[swap_slot(i, gap)], 0,
+                                        bed->bytes, BLOCK));
     return commit_cost(bed);
 }
 
@@ -374,7 +374,7 @@ static void vector_of_snapshots_costs_one_fence(void **state)
 
     for (size_t i = 0; i < BLOCKS; i++)
         ranges[i] = (struct minl2r_range){bed->data + i * BLOCK, 200};
-    assert_ok(minl2r_tx_snapshotv(bed->tx, ranges, BLOCKS));
+    assert_ok(minl2r_tx_snapshotv(bed->tx, ranges, BLOCKS, NULL));
     assert_ok(minl2r_tx_commit(bed->tx));
     assert_int_equal(cost(bed).fences, 3);
 }

@@ -48,7 +48,7 @@ static int first_call_allowed(const struct forked *forked)
         minl2r_tx_alloc(tx, 1, NULL, NULL),
         minl2r_tx_free(tx, forked->own, 1),
         minl2r_tx_snapshot(tx, words, 8, NULL),
-        minl2r_tx_snapshotv(tx, &range, 1),
+        minl2r_tx_snapshotv(tx, &range, 1, NULL),
         minl2r_tx_commit(tx),
         minl2r_tx_abort(tx),
         minl2r_store64(pool, words, 1),

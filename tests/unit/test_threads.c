@@ -290,8 +290,8 @@ static void *use_foreign(void *arg)
         minl2r_tx_alloc(tx, 1, NULL, NULL) != -EPERM ||
         minl2r_tx_free(tx, 8, 1) != -EPERM ||
         minl2r_tx_snapshot(tx, &word, 8, NULL) != -EPERM ||
-        minl2r_tx_snapshotv(tx, NULL, 0) != -EPERM || minl2r_tx_commit(tx) != -EPERM ||
-        minl2r_tx_abort(tx) != -EPERM)
+        minl2r_tx_snapshotv(tx, NULL, 0, NULL) != -EPERM ||
+        minl2r_tx_commit(tx) != -EPERM || minl2r_tx_abort(tx) != -EPERM)
         return "not refused";
     return strstr(minl2r_errormsg(), "another thread") ? NULL : "not told why";
 }

@@ -308,6 +308,24 @@ static void store_what_was_snapshotted(struct program *p)
         _exit(6);
 }
 
+static void store_what_was_snapshotted_at_once(struct program *p)
+{
+    const struct minl2r_range ranges[] = {{&p->words[8], 8}, {&p->words[16], 64}};
+    struct minl2r_tx *tx;
+    void *writable[2];
+
+    if (minl2r_tx_begin(p->pool, &tx) < 0 ||
+        minl2r_tx_snapshotv(tx, ranges, 2, writable) < 0)
+        _exit(5);
+    uint64_t *one = writable[0], *many = writable[1];
+
+    one[0]++;
+    for (int i = 0; i < 8; i++)
+        many[i]++;
+    if (minl2r_tx_commit(tx) < 0)
+        _exit(6);
+}
+
 static void keep_the_promise(struct program *p)
 {
     struct random random = {.state = 7};
@@ -318,6 +336,8 @@ static void keep_the_promise(struct program *p)
             store_what_was_allocated(p);
         if (i % 20 == 0)
             store_what_was_snapshotted(p);
+        if (i % 30 == 0)
+            store_what_was_snapshotted_at_once(p);
     }
 }
 

@@ -418,7 +418,7 @@ static void expect_refused(struct bed *bed, const void *pm, size_t size)
     assert_int_equal(minl2r_tx_copy(bed->tx, pm, block_at(bed, 0), size), -EINVAL);
     assert_int_equal(minl2r_tx_edit(bed->tx, pm, size, &copy), -EINVAL);
     assert_int_equal(minl2r_tx_snapshot(bed->tx, pm, size, &copy), -EINVAL);
-    assert_int_equal(minl2r_tx_snapshotv(bed->tx, &range, 1), -EINVAL);
+    assert_int_equal(minl2r_tx_snapshotv(bed->tx, &range, 1, NULL), -EINVAL);
 }
 
 static void changes_outside_the_data_area_are_einval(void **state)
@@ -467,7 +467,7 @@ static void nothing_is_always_allowed(void **state)
     assert_ok(minl2r_tx_free(bed->tx, bed->slots[0], 0));
     assert_ok(minl2r_tx_read(bed->tx, NULL, block_at(bed, 0), 0));
     assert_ok(minl2r_tx_snapshot(bed->tx, block_at(bed, 0), 0, &bytes));
-    assert_ok(minl2r_tx_snapshotv(bed->tx, &range, 0));
+    assert_ok(minl2r_tx_snapshotv(bed->tx, &range, 0, NULL));
     commit_and_compare(bed);
 }
 
@@ -526,13 +526,14 @@ static void vector_of_snapshots_is_undone_as_one(void **state)
 {
     struct bed *bed = *state;
     struct minl2r_range ranges[BLOCKS];
+    void *writable[BLOCKS];
 
     make_bed(bed, MINL2R_POINTER_HALF);
     for (int i = 0; i < BLOCKS; i++)
         ranges[i] = (struct minl2r_range){block_at(bed, i) + i, (size_t)i * 100};
-    assert_ok(minl2r_tx_snapshotv(bed->tx, ranges, BLOCKS));
+    assert_ok(minl2r_tx_snapshotv(bed->tx, ranges, BLOCKS, writable));
     for (int i = 0; i < BLOCKS; i++)
-        memset(bed->mp.memory + bed->slots[i] + i, i, ranges[i].size);
+        memset(writable[i], i, ranges[i].size);
     assert_ok(minl2r_tx_abort(bed->tx));
     compare_after_reopen(bed);
     memory_pool_remove(&bed->mp);
@@ -546,7 +547,7 @@ static void one_bad_range_of_a_vector_snapshots_none(void **state)
     struct minl2r_range ranges[] = {{block_at(bed, 0), 8}, {bed, 8}};
     uint64_t log_bytes = stats_of(bed->pool).log_bytes;
 
-    assert_error(minl2r_tx_snapshotv(bed->tx, ranges, 2), EINVAL, "not in the pool");
+    assert_error(minl2r_tx_snapshotv(bed->tx, ranges, 2, NULL), EINVAL, "not in the pool");
     assert_int_equal(stats_of(bed->pool).log_bytes, log_bytes);
     commit_and_compare(bed);
 }
