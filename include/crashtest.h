@@ -79,7 +79,10 @@ struct crashtest_crash {
     const enum crashtest_progress *progress;
 };
 
-/* How far the operation of that name had come. Needs names that differ. */
+/*
+ * How far the operation of that name had come: CRASHTEST_NOT_BEGUN if there is none.
+ * Needs names that differ: of several, it is the first.
+ */
 enum crashtest_progress crashtest_progress_of(const struct crashtest_crash *crash,
                                               const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -119,7 +122,8 @@ struct crashtest_program {
 };
 
 /*
- * Tests `program` as the command line says (--help lists the options) and reports.
+ * Tests `program` as the command line says (--help lists the options) and reports. Call
+ * it once, from main(), before there are other threads.
  *
  * Returns: for main() to return: 0 if nothing was found, 1 if something was, 2 if it
  *          could not be tested.
@@ -135,11 +139,12 @@ void crashtest_begin(const char *format, ...) __attribute__((format(printf, 1, 2
 void crashtest_end(void);
 
 /*
- * `recover` or `check` takes a checksum of these bytes of PM, or compares them all, until
- * crashtest_hash_end(), and all that it will make of it is whether they are
+ * `recover` or `check` takes a checksum of these bytes of PM, or compares them all,
+ * until crashtest_hash_end(), and all that it will make of it is whether they are
  * complete: as they were when `run` had paused storing them. All other contents, of
  * which there may be any number, are then tried as one; and, of many lines, that only
- * the first is missing, one between, or the last. Optional.
+ * the first is missing, one between, or the last. Optional. Pairs do not nest, and one
+ * thread calls them.
  */
 void crashtest_hash_begin(const void *data, size_t size);
 void crashtest_hash_end(void);

@@ -26,13 +26,15 @@
  *   Isolation          is the caller's: what a running transaction reads or changes, no
  *                      other thread changes (as with libpmemobj; use your own locks).
  *   Threads            a pool may be used by many threads; a transaction by the thread
- *                      that began it. One thread may have several transactions open.
+ *                      that began it (else -EPERM). One thread may have several
+ *                      transactions open.
  *   Fork               a child may only close the pool; every other call is -EPERM.
  *   Space              what can fail for want of space or memory fails before commit.
  *   Poisoned pools     when the medium fails (-EIO, msync mode only) every later change
  *                      is -EIO until the pool is opened again; it is then old or new.
  *
  * "Cost" counts fences that have something to wait for: they are what a commit costs.
+ * -EPERM and -EIO, as above, are not listed again as "Errors" of each call.
  *
  * Method: H. K. Lee, J. Kim, D. H. Kang, Y. I. Eom, "Minimizing consistency-control
  * overhead with rollback-recovery for storage class memory", IMCOM 2015.
@@ -95,7 +97,7 @@ enum minl2r_medium {
     MINL2R_EADR = 4,     /* PM whose persistence domain includes the CPU caches */
 };
 
-/* "emulated", "file", "dax" or "eadr". */
+/* "emulated", "file", "dax" or "eadr"; "unknown" for what is no medium. */
 const char *minl2r_medium_name(enum minl2r_medium medium);
 
 /* Thresholds of pointer logging, for minl2r_options.pointer_threshold. */
@@ -158,10 +160,12 @@ struct minl2r_options {
  * The file gets its name at the end. Where files cannot be without one (the file system
  * has no O_TMPFILE, or /proc is missing) it has it from the start.
  *
+ * Cost:    allocates and maps `size` bytes, and writes headers, lanes and bitmaps: three
+ *          fences; with MINL2R_POINTER_AUTO thousands, for a trial.
  * Crash:   before it returns, there is no file; or where it has its name from the start,
  *          or is a device, something that cannot be opened: -EUCLEAN, or -EINVAL.
- * Errors:  -EEXIST, -EINVAL, -ENOSPC, -ENOTSUP (medium), or what the file system says;
- *          a file that this call made is removed again.
+ * Errors:  -EEXIST, -EINVAL, -ENOSPC, -ENOTSUP (medium), -ENOMEM, or what the file
+ *          system says; a file that this call made is removed again.
  */
 int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
                        const struct minl2r_options *options, struct minl2r_pool **pool);
@@ -171,6 +175,7 @@ int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
  * to begin with and returns 0 or a negative errno, before the file gets its name. It may
  * commit as many transactions as it likes, and must not close the pool.
  *
+ * Cost:    as minl2r_pool_create(), and what `fill` does.
  * Crash:   before it returns, there is no file; but on a device, or where files cannot
  *          be without a name, a pool may be left as far as `fill` has got, so what says
  *          that it is complete should be committed last.
@@ -199,8 +204,14 @@ int minl2r_pool_open(const char *path, const char *layout,
                      const struct minl2r_options *options, struct minl2r_pool **pool);
 
 /*
- * Closes the pool and frees `pool`. Transactions still open are an error: -EBUSY, and
- * the pool stays open. NULL is allowed.
+ * Closes the pool and frees `pool`. NULL is allowed. No other call may be running or
+ * come after. In a child of fork() it gives back memory only: transactions of the
+ * parent are no error, and the pool stays locked.
+ *
+ * Cost:    none; one fence where commits in two fences are to be settled.
+ * Crash:   nothing is lost that was committed: a process may as well just end, and the
+ *          next open finishes the rest.
+ * Errors:  -EBUSY: a transaction is still open, and so is the pool.
  */
 int minl2r_pool_close(struct minl2r_pool *pool);
 
@@ -213,7 +224,9 @@ typedef void minl2r_check_fn(void *arg, const char *what);
  * transactions, which the next open undoes, are not problems. Nor is a lane whose
  * settled generation lies far back: damage cannot be told from what commits leave.
  *
- * Returns: 0 if consistent, -EUCLEAN if not, else why it could not be checked.
+ * Cost:    reads lanes, live logs and bitmaps; nothing of the program's data.
+ * Returns: 0 if consistent, -EUCLEAN if not, else why it could not be checked: -EBUSY
+ *          (open), -ENOMEM, or as minl2r_pool_open().
  */
 int minl2r_pool_check(const char *path, minl2r_check_fn *found, void *arg);
 
@@ -245,14 +258,26 @@ struct minl2r_info {
     struct minl2r_recovery recovery; /* what the last open undid */
 };
 
+/*
+ * What the pool is, and how full: `blocks_free` is exact when no other thread is inside
+ * a call.
+ *
+ * Cost:    none.
+ * Errors:  -EPERM (after fork).
+ */
 int minl2r_pool_info(struct minl2r_pool *pool, struct minl2r_info *info);
 
 /*
  * The root object: the entry to all that a program keeps in the pool. The first call
  * makes it, zeroed, in one transaction; later calls must name the same size. Aligned to
- * the block size.
+ * the block size. Any thread may call it at any time.
  *
- * Returns: NULL on error: EINVAL for another size, ENOSPC (errno and message are set).
+ * Cost:    a commit the first time: three fences, or two with MINL2R_COMMIT_PROVE. Then
+ *          none.
+ * Crash:   it is there, all zeros, or not made yet.
+ * Returns: NULL on error, with errno and the message set: EINVAL (no bytes, or another
+ *          size than it has), ENOSPC, ENOMEM, EUCLEAN (the root block is damaged), EIO
+ *          (poisoned, where it is to be made), EPERM (after fork).
  */
 const void *minl2r_root(struct minl2r_pool *pool, uint64_t size);
 
@@ -265,9 +290,9 @@ uint64_t minl2r_offset(const struct minl2r_pool *pool, const void *ptr);
 /* ---- Transactions: begin and end ------------------------------------------------- */
 
 /*
- * Begins a transaction. Cheap: no fence, no lane, and no heap allocation in steady
- * state.
+ * Begins a transaction.
  *
+ * Cost:    none: no lane either, and no heap allocation in steady state.
  * Errors:  -ENOMEM, -EIO (poisoned), -EPERM (after fork).
  */
 int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
@@ -276,13 +301,21 @@ int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
  * Commits every change of `tx` and ends it, whatever it returns (but for -EPERM: another
  * thread's transaction, or a forked child).
  *
- * Cost:    three fences for any number of ranges and blocks, and one flushed or
- *          streamed line per changed line. Two where all that changes are slots, by
- *          pointer logging and hole fills of up to 500 blocks; with
- *          MINL2R_COMMIT_PROVE also up to 4,000 bytes in one range, or 131 words, with slots
- *          or without. One aligned word and nothing else: one fence (two with fresh
- *          bytes outside its line, or if such a two-fence commit changed it last). Only values that were there already:
- *          one, since whoever stored them may not have flushed. Nothing queued: none.
+ * Cost:    one flushed or streamed line per changed line, and fences by what changes:
+ *
+ *          nothing is queued                                                  none
+ *          fresh bytes only; or values that are there already, but that
+ *              whoever stored them may not have flushed                       1
+ *          one aligned word of 1, 2, 4 or 8 bytes                             1
+ *          such a word, with fresh bytes outside its line, or that a commit
+ *              of slots or under PROVE changed last                           2
+ *          slots: by pointer logging up to 256, and holes filled; 320 in all
+ *              with the default log size; and blocks allocated besides        2
+ *          with MINL2R_COMMIT_PROVE, up to 4,000 bytes in one range, or 131
+ *              words in as many, with slots and allocations or without        2
+ *          any number of ranges and blocks                                    3
+ *
+ *          Of a transaction with snapshots, two come here and one with each of these.
  *          May wait for a lane while as many transactions commit as the pool has lanes.
  * Crash:   during the call: all old or all new after recovery; after it: all new.
  * Errors:  -EIO if the medium failed (msync mode): the pool is poisoned.
@@ -319,7 +352,7 @@ int minl2r_tx_zero(struct minl2r_tx *tx, const void *dst, size_t size);
 
 /*
  * As minl2r_tx_write(), from PM: `src` is read as this transaction sees it. The ranges
- * may overlap.
+ * may overlap. -EINVAL also for a `src` outside the data area.
  */
 int minl2r_tx_copy(struct minl2r_tx *tx, const void *dst, const void *src, size_t size);
 
@@ -331,6 +364,7 @@ int minl2r_tx_copy(struct minl2r_tx *tx, const void *dst, const void *src, size_
  * part is -EINVAL.
  *
  * Cost:    none until commit, which logs only the words that differ.
+ * Crash:   all or nothing at commit.
  * Errors:  as minl2r_tx_write().
  */
 int minl2r_tx_edit(struct minl2r_tx *tx, const void *pm, size_t size, void *copy);
@@ -342,7 +376,9 @@ int minl2r_tx_edit(struct minl2r_tx *tx, const void *pm, size_t size, void *copy
  * early arrival is harmless (a time stamp). Overlap with other writes of the same
  * transaction: undefined.
  *
- * Errors:  -EINVAL, -ENOMEM.
+ * Cost:    none until commit, which flushes or streams each line.
+ * Crash:   once commit has begun any part of them may be there; when it returns, all.
+ * Errors:  -EINVAL (outside the data area), -ENOMEM.
  */
 int minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src,
                           size_t size);
@@ -362,6 +398,10 @@ int minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src
  * A slot may lie in a block that this transaction allocated. A block that itself holds
  * a slot written by this transaction is changed in place.
  *
+ * Cost:    none until commit, but large parts of a fresh block may be written at once,
+ *          past the cache. A fence where the only free blocks are those that the last
+ *          commits freed.
+ * Crash:   all or nothing at commit.
  * Errors:  -EINVAL (`offset + size` past the block; the slot is misaligned, not in an
  *          allocated block, or queued by minl2r_tx_write() in the same transaction),
  *          -EUCLEAN (the slot names no allocated block, or one that another slot written
@@ -373,6 +413,9 @@ int minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot, uint32_t o
 /*
  * Reads `size` bytes at `src` in PM as this transaction sees them: its own queued
  * writes included, fresh bytes excluded.
+ *
+ * Cost:    none.
+ * Errors:  -EINVAL (outside the data area).
  */
 int minl2r_tx_read(struct minl2r_tx *tx, void *dst, const void *src, size_t size);
 
@@ -384,7 +427,8 @@ int minl2r_tx_read(struct minl2r_tx *tx, void *dst, const void *src, size_t size
  * commit makes it durable before anything that the transaction logs. At most 8 * block
  * size - 1 blocks.
  *
- * Cost:    none until commit, which flushes every line of it.
+ * Cost:    none until commit, which flushes every line of it; but a fence where the only
+ *          free blocks are those that the last commits freed.
  * Crash:   allocated if and only if the transaction is committed.
  * Errors:  -ENOSPC (spare blocks are left alone), -EINVAL, -ENOMEM.
  */
@@ -395,7 +439,10 @@ int minl2r_tx_alloc(struct minl2r_tx *tx, uint64_t blocks, uint64_t *offset,
  * Frees `blocks` blocks at `offset`, once committed; until then they keep their
  * content.
  *
- * Errors:  -EINVAL (not allocated, or freed twice), -ENOSPC (log), -ENOMEM.
+ * Cost:    none until commit, which then takes three fences.
+ * Crash:   freed if and only if the transaction is committed.
+ * Errors:  -EINVAL (not allocated, freed twice, the root object, or in use by
+ *          minl2r_tx_write_block() in the same transaction), -ENOSPC (log), -ENOMEM.
  */
 int minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks);
 
@@ -421,8 +468,9 @@ struct minl2r_range {
 };
 
 /*
- * As minl2r_tx_snapshot(), for `count` ranges with one fence in all: all or none. The
- * caller stores to range i at `writable[i]`, of `count` pointers; it may be NULL.
+ * As minl2r_tx_snapshot(), for `count` ranges with one fence in all: all or none.
+ * `writable` is an array of `count` pointers, which are set to where to store to each
+ * range; or NULL.
  */
 int minl2r_tx_snapshotv(struct minl2r_tx *tx, const struct minl2r_range *ranges,
                         size_t count, void **writable);
@@ -477,6 +525,8 @@ int minl2r_slab_alloc(struct minl2r_tx *tx, const struct minl2r_slab *slab, size
 /*
  * Frees what minl2r_slab_alloc() gave for the same `size`, once committed.
  *
+ * Cost:    none until commit: as minl2r_slab_alloc(), or a block that becomes free.
+ * Crash:   freed if and only if the transaction is committed.
  * Errors:  -EINVAL (not allocated with this size, or freed already), and as for
  *          minl2r_slab_alloc().
  */
@@ -500,7 +550,12 @@ struct minl2r_stats {
     uint64_t blocks_freed;
 };
 
-/* A sum over all threads, exact when none is inside a call. */
+/*
+ * A sum over all threads, exact when none is inside a call.
+ *
+ * Cost:    none.
+ * Errors:  -EPERM (after fork).
+ */
 int minl2r_stats_get(struct minl2r_pool *pool, struct minl2r_stats *stats);
 
 #pragma GCC visibility pop

@@ -94,6 +94,7 @@ struct pmfs_mkfs_options {
  * Makes an empty filesystem in the new file `path` of `size` bytes. `options` may be
  * NULL.
  *
+ * Cost:    as minl2r_pool_create(), and a few fences.
  * Crash:   before it returns, there is no file; or where minl2r_pool_create() says so,
  *          something that is -EUCLEAN to mount.
  * Errors:  as minl2r_pool_create(), whose message it passes on; then the file is
@@ -146,6 +147,10 @@ int pmfs_mount(const char *path, const struct pmfs_mount_options *options,
  * Frees the files that have no name but are still open, then closes the pool and frees
  * `fs`. No other call may be running or come after. NULL is allowed. Nothing needs to
  * be written for the sake of durability: a process may as well just end.
+ *
+ * Cost:    that of freeing those files, as pmfs_forget(), and of minl2r_pool_close().
+ * Errors:  -EBUSY where another call was running all the same: `fs` is gone, but the
+ *          pool stays open.
  */
 int pmfs_unmount(struct pmfs *fs);
 
@@ -182,6 +187,7 @@ struct pmfs_fsck_summary {
  * what is reachable is what is allocated. Never writes to it. Stops after a bounded
  * time whatever the medium holds. `found` and `summary` may be NULL.
  *
+ * Cost:    reads all but the contents of files.
  * Returns: 0 if consistent, -EUCLEAN if not, else why it could not be checked.
  */
 int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
@@ -274,6 +280,12 @@ int pmfs_lookup_open(struct pmfs *fs, uint64_t parent, const char *name,
  */
 void pmfs_forget(struct pmfs *fs, uint64_t ino, uint64_t count);
 
+/*
+ * The attributes of any inode, of one moment.
+ *
+ * Cost:    no fence.
+ * Errors:  -ESTALE.
+ */
 int pmfs_getattr(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr);
 
 enum pmfs_set {
@@ -351,8 +363,11 @@ int pmfs_symlink(struct pmfs *fs, uint64_t parent, const char *name, const char 
                  const struct pmfs_cred *cred, struct pmfs_attr *attr);
 
 /*
- * Copies the target of a symbolic link, NUL-terminated. -EINVAL if it is none, -ERANGE
- * if `size` is too small; PMFS_SYMLINK_MAX + 1 is enough.
+ * Copies the target of a symbolic link, NUL-terminated.
+ *
+ * Cost:    no fence.
+ * Errors:  -EINVAL (no symbolic link), -ERANGE (`size`: PMFS_SYMLINK_MAX + 1 bytes are
+ *          enough), -ESTALE.
  */
 int pmfs_readlink(struct pmfs *fs, uint64_t ino, char *target, size_t size);
 
@@ -388,7 +403,7 @@ enum pmfs_rename_flags {
  * Moves a name. What had the new name before is replaced, and no moment shows
  * neither.
  *
- * Cost:    as pmfs_mknod().
+ * Cost:    as pmfs_mknod(); the inode of what is replaced goes as by pmfs_unlink().
  * Errors:  -ENOENT, -ENOTDIR, -EISDIR, -ENOTEMPTY, -EEXIST, -EINVAL (a directory into
  *          itself; flags), -EMLINK, -ENOSPC (the new directory must grow and cannot),
  *          -ESTALE.
@@ -409,7 +424,9 @@ int pmfs_rename_whiteout(struct pmfs *fs, uint64_t parent, const char *name,
 
 /*
  * Keeps an inode of any type alive, even without a name, until as many pmfs_release().
- * -ESTALE.
+ *
+ * Cost:    no fence; where the last release frees it, as pmfs_forget().
+ * Errors:  -ESTALE.
  */
 int pmfs_open(struct pmfs *fs, uint64_t ino);
 void pmfs_release(struct pmfs *fs, uint64_t ino);
@@ -577,6 +594,7 @@ enum pmfs_readdir_flags {
  * whatever else comes and goes in between. The directory is locked for reading:
  * `take` may call nothing of pmfs.
  *
+ * Cost:    no fence, but as pmfs_lookup() for old directories.
  * Errors:  -ENOTDIR, -ESTALE.
  */
 int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
@@ -673,12 +691,15 @@ struct pmfs_place {
  * long as it is a symbolic link. `place` can be used as directory and path of the calls
  * above; pmfs_place_release() must follow, but after errors other than -EXDEV.
  *
+ * Cost:    a lookup for each component.
  * Errors:  -EXDEV (PMFS_PATH_BENEATH): a symbolic link or ".." leads out of the
  *          filesystem. `place->outside` is the way from there: it begins with a slash,
  *          or with ".." above the root.
  */
 int pmfs_path_parent(struct pmfs *fs, uint64_t dir, const char *path, unsigned flags,
                      struct pmfs_place *place);
+
+/* Lets go of a directory that pmfs_path_parent() opened, and frees `outside`. */
 void pmfs_place_release(struct pmfs *fs, struct pmfs_place *place);
 
 /* ---- The filesystem ------------------------------------------------------------ */
@@ -694,6 +715,12 @@ struct pmfs_statfs {
     uint64_t id; /* as f_fsid */
 };
 
+/*
+ * How large and how full the filesystem is. Exact when no other call is running.
+ *
+ * Cost:    no fence.
+ * Errors:  -EPERM (after fork).
+ */
 int pmfs_statfs(struct pmfs *fs, struct pmfs_statfs *statfs);
 
 #ifdef __cplusplus
