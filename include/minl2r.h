@@ -363,6 +363,12 @@ int minl2r_tx_copy(struct minl2r_tx *tx, const void *dst, const void *src, size_
  * the copy. A range inside an earlier edit answers with that copy; one that overlaps in
  * part is -EINVAL.
  *
+ * `copy` is the address of a pointer of any type, which is set to the copy; it is `void
+ * *`, and not `void **`, so that no cast is needed:
+ *
+ *     struct list *list;
+ *     result = minl2r_tx_edit(tx, in_pm, sizeof(*list), &list);
+ *
  * Cost:    none until commit, which logs only the words that differ.
  * Crash:   all or nothing at commit.
  * Errors:  as minl2r_tx_write().
@@ -422,10 +428,11 @@ int minl2r_tx_read(struct minl2r_tx *tx, void *dst, const void *src, size_t size
 /* ---- Transactions: blocks -------------------------------------------------------- */
 
 /*
- * Allocates `blocks` contiguous blocks: `*offset`, and their memory in `*writable`
- * (either may be NULL), with whatever content they last had. Store to it directly;
- * commit makes it durable before anything that the transaction logs. At most 8 * block
- * size - 1 blocks.
+ * Allocates `blocks` contiguous blocks: at `*offset`, with whatever content they last
+ * had. `writable` is the address of a pointer of any type, as in minl2r_tx_edit(), which
+ * is set to their memory. Either may be NULL. Store to the memory directly; commit makes
+ * it durable before anything that the transaction logs. At most 8 * block size - 1
+ * blocks.
  *
  * Cost:    none until commit, which flushes every line of it; but a fence where the only
  *          free blocks are those that the last commits freed.
@@ -449,9 +456,10 @@ int minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks);
 /* ---- Transactions: undo now, store directly -------------------------------------- */
 
 /*
- * Logs the bytes at `pm` now; afterwards the caller stores to `*writable` (which may be
- * NULL) directly, until commit or abort. Abort and recovery bring the logged bytes
- * back.
+ * Logs the bytes at `pm` now; afterwards the caller stores to them directly, until
+ * commit or abort. `writable` is the address of a pointer of any type, as in
+ * minl2r_tx_edit(), which is set to where to store; or NULL. Abort and recovery bring
+ * the logged bytes back.
  *
  * Cost:    one fence. Takes a lane; waits for one, but not while this thread's other
  *          transactions hold one.
