@@ -20,7 +20,7 @@
  *     |          F2                                            commit_store_in_place()
  *   stored     a crash now: recovery undoes it, new bytes or not
  *     |          store settled = generation
- *     |          F3                                            settle()
+ *     |          F3                                            commit_settle()
  *   settled    durable; freed blocks may be used again         release_committed()
  *
  * F1 keeps I1 (a record is durable before a byte that it covers changes in place: the
