@@ -106,11 +106,6 @@ static inline uint64_t block_start(const struct geometry *geo, uint64_t offset)
     return offset - ((offset - geo->zones_offset) & (geo->block_size - 1));
 }
 
-static inline uint64_t zone_of(const struct geometry *geo, uint64_t index)
-{
-    return index >> geo->zone_shift;
-}
-
 /* The bitmap word on media that holds the bit of block `index`, which is bit index
  * % 64. */
 static inline const uint64_t *pool_bitmap_word(const struct minl2r_pool *pool,

@@ -414,7 +414,10 @@ static void mark(enum trace_kind kind, uint64_t operation)
     trace_add(bench.trace, kind)->at = operation;
 }
 
-/* A thread that has such a lock for writing is told so, where another would wait. */
+/*
+ * Of the inode table's lock: a thread that has it for writing, as the outer call does
+ * where it makes the table grow, is told so, where another would wait.
+ */
 static int note_wait(int result)
 {
     bench.inside_would_wait |= bench.inside_runs && result == EDEADLK;
