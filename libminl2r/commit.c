@@ -542,7 +542,7 @@ static void store_extents(struct minl2r_tx *tx, const struct block_write *write)
 /* Unchanged bytes are flushed too: whoever stored them may not have. */
 static void flush_in_place(struct minl2r_tx *tx)
 {
-    const struct run_list *snapshots = &tx->writes.snapshots;
+    const struct interval_list *snapshots = &tx->writes.snapshots;
     const struct swaps *swaps = &tx->writes.swaps;
 
     for (uint32_t i = 0; i < swaps->count && !commit_streams_slots(tx); i++)
@@ -553,8 +553,8 @@ static void flush_in_place(struct minl2r_tx *tx)
             pm_flush(&tx->phase, pool_at(tx->pool, w->block + w->extents[i].start),
                      w->extents[i].size);
     for (uint32_t i = 0; i < snapshots->count; i++)
-        pm_flush(&tx->phase, pool_at(tx->pool, snapshots->runs[i].offset),
-                 snapshots->runs[i].count);
+        pm_flush(&tx->phase, pool_at(tx->pool, snapshots->list[i].low),
+                 snapshots->list[i].high - snapshots->list[i].low);
 }
 
 static void count_swaps(struct minl2r_tx *tx)

@@ -443,7 +443,7 @@ uint64_t minl2r_offset(const struct minl2r_pool *pool, const void *ptr)
 
 int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx)
 {
-    int result = pool_is_usable(pool) ? 0 : pool_usable(pool);
+    int result = pool_is_usable(pool) ? 0 : pool_check_usable(pool);
 
     return result < 0 ? result : tx_begin(pool, tx);
 }
@@ -455,23 +455,23 @@ static inline bool tx_is_usable(const struct minl2r_tx *tx)
 }
 
 /* 0, or why this call on `tx` cannot be. */
-__attribute__((noinline)) static int tx_usable(const struct minl2r_tx *tx)
+__attribute__((noinline)) static int tx_check_usable(const struct minl2r_tx *tx)
 {
     if (tx->owner != thread_number())
         return error_set(EPERM, "the transaction belongs to another thread");
-    return pool_usable(tx->pool);
+    return pool_check_usable(tx->pool);
 }
 
 int minl2r_tx_commit(struct minl2r_tx *tx)
 {
-    if (!tx_is_usable(tx) && tx_usable(tx) == -EPERM)
+    if (!tx_is_usable(tx) && tx_check_usable(tx) == -EPERM)
         return -EPERM;
     return tx_commit(tx);
 }
 
 int minl2r_tx_abort(struct minl2r_tx *tx)
 {
-    if (!tx_is_usable(tx) && tx_usable(tx) == -EPERM)
+    if (!tx_is_usable(tx) && tx_check_usable(tx) == -EPERM)
         return -EPERM;
     return tx_abort(tx);
 }
@@ -484,7 +484,7 @@ static int no_source(void)
 int minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src, size_t size)
 {
     if (!tx_is_usable(tx))
-        return tx_usable(tx);
+        return tx_check_usable(tx);
     if (!src && size > 0)
         return no_source();
     return writeset_write(&tx->writes, pool_offset(tx->pool, dst), src, size);
@@ -492,7 +492,7 @@ int minl2r_tx_write(struct minl2r_tx *tx, const void *dst, const void *src, size
 
 int minl2r_tx_zero(struct minl2r_tx *tx, const void *dst, size_t size)
 {
-    int result = tx_usable(tx);
+    int result = tx_check_usable(tx);
 
     return result < 0
                ? result
@@ -501,7 +501,7 @@ int minl2r_tx_zero(struct minl2r_tx *tx, const void *dst, size_t size)
 
 int minl2r_tx_copy(struct minl2r_tx *tx, const void *dst, const void *src, size_t size)
 {
-    int result = tx_usable(tx);
+    int result = tx_check_usable(tx);
 
     return result < 0 ? result
                       : writeset_copy(&tx->writes, pool_offset(tx->pool, dst),
@@ -511,7 +511,7 @@ int minl2r_tx_copy(struct minl2r_tx *tx, const void *dst, const void *src, size_
 int minl2r_tx_edit(struct minl2r_tx *tx, const void *pm, size_t size, void *copy)
 {
     uint8_t *bytes;
-    int result = tx_usable(tx);
+    int result = tx_check_usable(tx);
 
     if (result == 0)
         result = writeset_edit(&tx->writes, pool_offset(tx->pool, pm), size, &bytes);
@@ -523,7 +523,7 @@ int minl2r_tx_edit(struct minl2r_tx *tx, const void *pm, size_t size, void *copy
 int minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src,
                           size_t size)
 {
-    int result = tx_usable(tx);
+    int result = tx_check_usable(tx);
 
     if (result < 0)
         return result;
@@ -536,7 +536,7 @@ int minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot, uint32_t o
                           const void *src, uint32_t size)
 {
     if (!tx_is_usable(tx))
-        return tx_usable(tx);
+        return tx_check_usable(tx);
     if (!src && size > 0)
         return no_source();
     return writeset_write_block(&tx->writes, pool_offset(tx->pool, slot), offset, src,
@@ -545,7 +545,7 @@ int minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot, uint32_t o
 
 int minl2r_tx_read(struct minl2r_tx *tx, void *dst, const void *src, size_t size)
 {
-    int result = tx_usable(tx);
+    int result = tx_check_usable(tx);
 
     return result < 0
                ? result
@@ -566,7 +566,7 @@ int minl2r_tx_alloc(struct minl2r_tx *tx, uint64_t blocks, uint64_t *offset,
                     void *writable)
 {
     uint64_t start = 0;
-    int result = tx_usable(tx);
+    int result = tx_check_usable(tx);
 
     if (result == 0)
         result = writeset_alloc(&tx->writes, blocks, &start);
@@ -580,7 +580,7 @@ int minl2r_tx_alloc(struct minl2r_tx *tx, uint64_t blocks, uint64_t *offset,
 
 int minl2r_tx_free(struct minl2r_tx *tx, uint64_t offset, uint64_t blocks)
 {
-    int result = tx_usable(tx);
+    int result = tx_check_usable(tx);
 
     return result < 0 ? result : writeset_free(&tx->writes, offset, blocks);
 }
@@ -599,7 +599,7 @@ int minl2r_tx_snapshot(struct minl2r_tx *tx, const void *pm, size_t size,
 int minl2r_tx_snapshotv(struct minl2r_tx *tx, const struct minl2r_range *ranges,
                         size_t count, void **writable)
 {
-    int result = tx_usable(tx);
+    int result = tx_check_usable(tx);
 
     if (result == 0)
         result = tx_snapshot(tx, ranges, count);
@@ -611,7 +611,7 @@ int minl2r_tx_snapshotv(struct minl2r_tx *tx, const struct minl2r_range *ranges,
 int minl2r_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
 {
     uint64_t offset = pool_offset(pool, p);
-    int result = pool_usable(pool);
+    int result = pool_check_usable(pool);
 
     if (result < 0)
         return result;

@@ -74,7 +74,7 @@ int pool_not_forked(const struct minl2r_pool *pool)
                      "the pool was opened before fork(): only the parent may use it");
 }
 
-int pool_usable(const struct minl2r_pool *pool)
+int pool_check_usable(const struct minl2r_pool *pool)
 {
     int result = pool_not_forked(pool);
 

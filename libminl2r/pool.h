@@ -275,7 +275,7 @@ static inline bool pool_is_usable(const struct minl2r_pool *pool)
 }
 
 /* 0, or why `pool` takes no changes: forked (-EPERM) or poisoned (-EIO). */
-int pool_usable(const struct minl2r_pool *pool);
+int pool_check_usable(const struct minl2r_pool *pool);
 
 /* Remembers that the medium failed and returns -EIO. */
 int pool_poison(struct minl2r_pool *pool);

@@ -228,7 +228,7 @@ static int commit_changes(struct minl2r_tx *tx)
     const struct block_write *word = word_commit_find(tx);
     struct slot_plan plan;
     /* A lane whose generation failed half-way must not begin it again. */
-    int result = pool_usable(tx->pool);
+    int result = pool_check_usable(tx->pool);
 
     if (result == 0 && tx->writes.fresh_first && live_possible(tx->pool))
         result = settle_owners_of_fresh(tx, word);
@@ -266,7 +266,7 @@ static int undo_snapshots(struct minl2r_tx *tx)
 
 int tx_abort(struct minl2r_tx *tx)
 {
-    int result = pool_usable(tx->pool);
+    int result = pool_check_usable(tx->pool);
 
     if (result == 0 && tx->cursor.index > 0)
         result = undo_snapshots(tx);
@@ -286,12 +286,12 @@ static int take_lane_for_snapshot(struct minl2r_tx *tx)
         tx->lane = lane_wait(tx->pool);
     if (!tx->lane)
         return error_set(EBUSY, "no lane is free, and this thread holds one already");
-    return pool_usable(tx->pool);
+    return pool_check_usable(tx->pool);
 }
 
 int tx_snapshot(struct minl2r_tx *tx, const struct minl2r_range *ranges, size_t count)
 {
-    struct run_list *snapshots = &tx->writes.snapshots;
+    struct interval_list *snapshots = &tx->writes.snapshots;
     int result = writeset_reserve_snapshots(&tx->writes, ranges, count);
 
     if (result == 0)
@@ -307,8 +307,8 @@ int tx_snapshot(struct minl2r_tx *tx, const struct minl2r_range *ranges, size_t 
         if (ranges[i].size == 0)
             continue;
         log_append_undo(&writer, offset, ranges[i].size);
-        snapshots->runs[snapshots->count++] =
-            (struct block_run){offset, ranges[i].size};
+        snapshots->list[snapshots->count++] =
+            (struct interval){offset, offset + ranges[i].size};
     }
     log_end(&writer);
     result = commit_log_result(tx, &writer);

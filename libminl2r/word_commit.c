@@ -98,7 +98,7 @@ int word_store64(struct minl2r_pool *pool, const uint64_t *p, uint64_t value)
 {
     struct lane *lane = lane_wait_commit(pool);
     struct pm_phase phase = {.pm = &pool->pm, .stats = &lane->stats};
-    int result = pool_usable(pool);
+    int result = pool_check_usable(pool);
 
     live_stay_awake(pool, lane);
     if (result == 0 && live_possible(pool))

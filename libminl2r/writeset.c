@@ -18,7 +18,8 @@ static void clear_lists(struct writeset *ws)
     ws->fresh_first = NULL;
     ws->fresh_last = &ws->fresh_first;
     ws->allocs = ws->frees = (struct run_list){0};
-    ws->snapshots = ws->abandoned = ws->segments = (struct run_list){0};
+    ws->abandoned = ws->segments = (struct run_list){0};
+    ws->snapshots = (struct interval_list){0};
     ws->log_queued = ws->log_written = 0;
     ws->log_space = log_part_space(ws->pool->geo.log_size);
 }

@@ -73,6 +73,12 @@ struct run_list {
     uint32_t count, capacity;
 };
 
+/* So, of ranges of bytes. */
+struct interval_list {
+    struct interval *list;
+    uint32_t count, capacity;
+};
+
 struct writeset {
     struct minl2r_pool *pool;
     struct pm_phase *phase; /* for what is stored before commit: fresh and own blocks */
@@ -100,9 +106,9 @@ struct writeset {
     struct fresh_write *fresh_first, **fresh_last;
     struct run_list
         allocs; /* by minl2r_tx_alloc(): flushed whole at commit; may be empty */
-    struct run_list frees;     /* leaving */
-    struct run_list snapshots; /* byte ranges to flush: offset and size */
-    struct run_list abandoned; /* reserved and streamed to, but not needed */
+    struct run_list frees;          /* leaving */
+    struct run_list abandoned;      /* reserved and streamed to, but not needed */
+    struct interval_list snapshots; /* to flush */
 
     /* Log: bytes needed for records queued and for snapshots; bytes there. */
     uint64_t log_queued;

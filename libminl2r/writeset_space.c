@@ -34,6 +34,22 @@ int run_list_reserve(struct writeset *ws, struct run_list *list, uint64_t more)
     return 0;
 }
 
+static int reserve_intervals(struct writeset *ws, struct interval_list *list,
+                             uint64_t more)
+{
+    if (list->capacity - list->count >= more)
+        return 0;
+    uint64_t capacity = list->count + more + list->capacity;
+    struct interval *larger =
+        grow_vector(ws, list->list, list->count, capacity, sizeof(*larger));
+
+    if (!larger)
+        return no_memory();
+    list->list = larger;
+    list->capacity = (uint32_t)capacity;
+    return 0;
+}
+
 /* ---- Blocks ---------------------------------------------------------------------- */
 
 int writeset_reserve_blocks(struct writeset *ws, uint64_t count, uint64_t spare,
@@ -130,7 +146,7 @@ int writeset_reserve_snapshots(struct writeset *ws, const struct minl2r_range *r
             return result;
         records_size += LOG_RECORD_SIZE(ranges[i].size);
     }
-    result = run_list_reserve(ws, &ws->snapshots, count);
+    result = reserve_intervals(ws, &ws->snapshots, count);
     if (result == 0)
         result = reserve_log(ws, 0, log_space_needed(records_size) + PM_LINE);
     return result;

@@ -45,17 +45,17 @@ static void copy_pages(uint8_t *copy, const struct pm *pm)
  */
 static int make_writable(struct pm *pm, int fd)
 {
-    uint8_t *private = map_privately(pm->size, fd);
-    bool is_copy = private == MAP_FAILED;
+    uint8_t *copy = map_privately(pm->size, fd);
+    bool is_copy = copy == MAP_FAILED;
 
     if (is_copy)
-    private = map_privately(pm->size, -1);
-    if (private == MAP_FAILED)
+        copy = map_privately(pm->size, -1);
+    if (copy == MAP_FAILED)
         return error_set(errno, "cannot make a private copy: %s", strerror(errno));
     if (is_copy)
-        copy_pages(private, pm);
+        copy_pages(copy, pm);
     pm_unmap(pm);
-    pm->base = private;
+    pm->base = copy;
     pm->writable = true;
     pm->medium = MINL2R_EMULATED;
     return 0;
