@@ -3,7 +3,8 @@
  * pm.h - the only door to persistent memory: mapping, stores, flushes, fences, hashes.
  *
  * Pointers into PM are pointers to const; only the functions here cast that away. They
- * are in pm_libpmem.c; in programs that crashtest tests, pm_traced.c stands in front.
+ * are in pm_map.c, pm_libpmem.c and pm_hash.c; in programs that crashtest tests,
+ * pm_traced.c stands in front of the first and the last.
  *
  * Stores are gathered in a *phase*: all that one thread stores between two fences. On
  * hardware a locked instruction waits for what was flushed or streamed before it, so
