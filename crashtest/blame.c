@@ -278,21 +278,11 @@ static bool is_race(struct search *search)
            is_durable_later(search);
 }
 
-static bool has_flushes(const struct trace *trace)
-{
-    for (size_t i = 0; i < trace->count; i++)
-        if (trace->events[i].kind == TRACE_FLUSH ||
-            trace->events[i].kind == TRACE_STREAM ||
-            trace->events[i].kind == TRACE_CLFLUSH)
-            return true;
-    return false;
-}
-
 static enum blame_kind kind_of_unflushed(struct search *search)
 {
     if (search->culprit->event.unseen)
         return BLAME_UNSEEN;
-    if (!has_flushes(search->trace) && search->culprit->level == 0)
+    if (!trace_has_flushes(search->trace) && search->culprit->level == 0)
         return BLAME_NEVER_FLUSHED;
     search->flush = flush_before(search);
     return search->flush ? BLAME_FLUSHED_EARLY : BLAME_NOT_FLUSHED;

@@ -365,14 +365,6 @@ static void end_choices(struct explorer *x, struct level *level)
 
 /* ---- Judging --------------------------------------------------------------------- */
 
-static bool has_stores(const struct trace *trace)
-{
-    for (size_t i = 0; i < trace->count; i++)
-        if (trace_is_store(&trace->events[i]))
-            return true;
-    return false;
-}
-
 /* Is the state right? */
 bool explorer_judge(struct explorer *x, unsigned number)
 {
@@ -385,7 +377,7 @@ bool explorer_judge(struct explorer *x, unsigned number)
     x->subject->judge(x->subject->arg, &x->crash, trace, &x->verdict);
     bool is_right = x->verdict.kind == VERDICT_RIGHT;
 
-    x->count.recovery_stores = x->count.recovery_stores || has_stores(trace);
+    x->count.recovery_stores = x->count.recovery_stores || trace_has_stores(trace);
     if (!is_right && x->is_exploring)
         explorer_note_wrong(x, number);
     if (x->compared)

@@ -231,14 +231,6 @@ static bool try_step(const struct call *call, const char *step, guard_fn *functi
     return false;
 }
 
-static bool has_stores(const struct trace *trace)
-{
-    for (size_t i = 0; i < trace->count; i++)
-        if (trace_is_store(&trace->events[i]))
-            return true;
-    return false;
-}
-
 static bool try_to_check(struct call *call, const char *step)
 {
     struct touched_set *set = &call->oracle->touched;
@@ -335,7 +327,8 @@ static bool try_again(struct call *call)
 /* In a child each state takes long enough without. */
 static bool is_time_for_again(const struct oracle *oracle, const struct trace *recovery)
 {
-    return oracle->in_child ? oracle->judged % AGAIN_EVERY == 0 : has_stores(recovery);
+    return oracle->in_child ? oracle->judged % AGAIN_EVERY == 0
+                            : trace_has_stores(recovery);
 }
 
 static void call_steps(struct call *call, struct trace *recovery)
@@ -358,18 +351,6 @@ static void call_steps(struct call *call, struct trace *recovery)
 }
 
 /* ---- Taking back ----------------------------------------------------------------- */
-
-static void revert(const struct session *session, const struct trace *trace)
-{
-    for (size_t i = trace->count; i-- > 0;) {
-        const struct trace_event *e = &trace->events[i];
-
-        if (!trace_is_store(e))
-            continue;
-        trace_store_piece(session->image + e->at, e->before, e->size);
-        trace_store_piece(session->shadow + e->at, e->before, e->size);
-    }
-}
 
 /* False if something differed. */
 static bool restore(const struct session *session)
@@ -410,8 +391,8 @@ static void judge_here(struct call *call, struct trace *recovery)
         restore(oracle->session);
         return;
     }
-    revert(oracle->session, oracle->after);
-    revert(oracle->session, recovery);
+    session_revert(oracle->session, oracle->after);
+    session_revert(oracle->session, recovery);
 }
 
 static void await(pid_t child, struct verdict *verdict)

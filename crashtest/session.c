@@ -241,6 +241,18 @@ static void load(struct session *session, const uint8_t *bytes)
 
 /* ---- In this process ------------------------------------------------------------- */
 
+void session_revert(const struct session *session, const struct trace *trace)
+{
+    for (size_t i = trace->count; i-- > 0;) {
+        const struct trace_event *e = &trace->events[i];
+
+        if (!trace_is_store(e))
+            continue;
+        trace_store_piece(session->image + e->at, e->before, e->size);
+        trace_store_piece(session->shadow + e->at, e->before, e->size);
+    }
+}
+
 static void take_back(struct session *session, bool compared)
 {
     const struct trace *trace = session->trace;
@@ -250,14 +262,7 @@ static void take_back(struct session *session, bool compared)
         load(session, session->tested->base);
         return;
     }
-    for (size_t i = trace->count; i-- > 0;) {
-        const struct trace_event *e = &trace->events[i];
-
-        if (!trace_is_store(e))
-            continue;
-        trace_store_piece(session->image + e->at, e->before, e->size);
-        trace_store_piece(session->shadow + e->at, e->before, e->size);
-    }
+    session_revert(session, trace);
 }
 
 static int run_here(struct session *session)
@@ -279,14 +284,6 @@ static int run_here(struct session *session)
 }
 
 /* ---- Either way ------------------------------------------------------------------ */
-
-static bool has_stores(const struct trace *trace)
-{
-    for (size_t i = 0; i < trace->count; i++)
-        if (trace_is_store(&trace->events[i]))
-            return true;
-    return false;
-}
 
 static bool has_seen_stores(const struct trace *trace)
 {
@@ -321,7 +318,7 @@ static int judge_outcome(struct session *session, int status)
         return fail(session, -EINVAL, "crashtest_end() is missing after \"%s\"",
                     open_operation(session));
     if (outcome->is_done)
-        return session->tested->base || has_stores(session->trace)
+        return session->tested->base || trace_has_stores(session->trace)
                    ? 0
                    : fail(session, -EINVAL,
                           "run stores nothing to PM: nothing can be lost");

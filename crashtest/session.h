@@ -97,6 +97,9 @@ uint64_t session_hash(const struct session *session);
 /* 0, or negative with `error` set. The trace is valid until the next one. */
 int session_record(struct session *session, const struct session_program *tested);
 
+/* Takes back what `trace` stored, last first. */
+void session_revert(const struct session *session, const struct trace *trace);
+
 /* In a new process, once a run is recorded: PM is its own. 0 or a negative errno. */
 int session_unshare(struct session *session);
 void session_finish(struct session *session);

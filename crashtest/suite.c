@@ -121,24 +121,6 @@ static struct report_workload *find_workload(struct suite *suite, const char *na
     return workload;
 }
 
-static bool has_flushes(const struct trace *trace)
-{
-    for (size_t i = 0; i < trace->count; i++)
-        if (trace->events[i].kind == TRACE_FLUSH ||
-            trace->events[i].kind == TRACE_STREAM ||
-            trace->events[i].kind == TRACE_CLFLUSH)
-            return true;
-    return false;
-}
-
-static bool has_stores(const struct trace *trace)
-{
-    for (size_t i = 0; i < trace->count; i++)
-        if (trace_is_store(&trace->events[i]))
-            return true;
-    return false;
-}
-
 static void note_points(struct suite *suite, struct report_workload *workload)
 {
     const struct explore_point *points = suite->explored.points;
@@ -180,7 +162,7 @@ static void note_run(struct suite *suite, struct report_workload *workload)
         note_points(suite, workload);
     workload->programs++;
     workload->operations += suite->run.operation_count;
-    workload->never_flushes |= has_stores(trace) && !has_flushes(trace) &&
+    workload->never_flushes |= trace_has_stores(trace) && !trace_has_flushes(trace) &&
                                !suite->explore.strategy->saves_caches;
 }
 

@@ -52,6 +52,24 @@ struct trace_event *trace_add(struct trace *trace, enum trace_kind kind)
     return event;
 }
 
+bool trace_has_stores(const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace_is_store(&trace->events[i]))
+            return true;
+    return false;
+}
+
+bool trace_has_flushes(const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace->events[i].kind == TRACE_FLUSH ||
+            trace->events[i].kind == TRACE_STREAM ||
+            trace->events[i].kind == TRACE_CLFLUSH)
+            return true;
+    return false;
+}
+
 bool trace_ends_group(const struct trace *trace, size_t index)
 {
     const struct trace_event *event = &trace->events[index];

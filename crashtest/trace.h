@@ -72,6 +72,11 @@ static inline bool trace_is_store(const struct trace_event *event)
     return event->kind <= TRACE_STREAM;
 }
 
+bool trace_has_stores(const struct trace *trace);
+
+/* Or streams, which need none. */
+bool trace_has_flushes(const struct trace *trace);
+
 /* Is this the last piece of a store? */
 bool trace_ends_group(const struct trace *trace, size_t index);
 

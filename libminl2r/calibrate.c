@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "libminl2r/clock.h"
 #include "libminl2r/error.h"
 #include "libminl2r/pool.h"
 
@@ -26,14 +26,6 @@ struct bed {
     uint8_t *bytes[2];     /* a block of ones, a block of twos */
     uint32_t turn;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* Each block in turn; every byte that is written is new there. */
 static int change_block(struct bed *bed, uint32_t size)
@@ -65,9 +57,9 @@ static int time_commits(struct bed *bed, uint32_t size, uint32_t threshold,
                         double *least_ns)
 {
     bed->pool->geo.pointer_threshold = threshold;
-    uint64_t start_ns = now_ns();
+    uint64_t start_ns = clock_now_ns();
     int result = change_blocks(bed, size, COMMITS);
-    double ns = (double)(now_ns() - start_ns) / COMMITS;
+    double ns = (double)(clock_now_ns() - start_ns) / COMMITS;
 
     if (*least_ns == 0 || ns < *least_ns)
         *least_ns = ns;
@@ -90,11 +82,11 @@ static int run_round(struct bed *bed, struct calibrate_point *points)
 
 static int run_rounds(struct bed *bed, struct calibrate_point *points)
 {
-    uint64_t start_ns = now_ns();
+    uint64_t start_ns = clock_now_ns();
     int result = 0;
 
     for (uint32_t round = 0; result == 0 && round < ROUNDS; round++) {
-        if (round > 0 && now_ns() - start_ns > LIMIT_NS)
+        if (round > 0 && clock_now_ns() - start_ns > LIMIT_NS)
             break;
         result = run_round(bed, points);
     }

@@ -20,9 +20,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "libminl2r/alloc.h"
+#include "libminl2r/clock.h"
 #include "libminl2r/error.h"
 #include "libminl2r/lane.h"
 #include "libminl2r/log.h"
@@ -177,20 +177,12 @@ static int settle_lanes(struct minl2r_pool *pool, const struct log_live *live,
     return pm_fence(phase);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 int recovery_run(struct minl2r_pool *pool)
 {
     struct pm_phase phase = {.pm = &pool->pm, .stats = &pool->stats};
     struct log_live *live = calloc(pool->geo.lane_count, sizeof(*live));
     uint8_t *scratch = malloc(PM_BATCH_SIZE_MAX);
-    uint64_t begin_ns = now_ns();
+    uint64_t begin_ns = clock_now_ns();
     int result = live && scratch ? validate_lanes(pool, live, scratch)
                                  : error_set(ENOMEM, "no memory for recovery");
 
@@ -202,7 +194,7 @@ int recovery_run(struct minl2r_pool *pool)
         pool_poison(pool);
     if (result == 0 && any_is_live(pool, live))
         alloc_reload(pool);
-    pool->recovery.ns = now_ns() - begin_ns;
+    pool->recovery.ns = clock_now_ns() - begin_ns;
     free(scratch);
     free(live);
     return result;

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libminl2r/clock.h"
+
 #define PAUSE_ROUNDS 100
 #define YIELD_ROUNDS 200
 #define SLEEP_NS 50000
@@ -55,14 +57,6 @@ static bool take_first(struct spin *spin)
     return true;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /*
  * Where the call is forbidden by now (seccomp(2)), time is the barrier: what the owner
  * has loaded before it sees SPIN_TAKEN comes after its store to `inside`, which drains
@@ -72,7 +66,7 @@ static void pass_barriers(void)
 {
     if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
         return;
-    for (uint64_t begin = now_ns(); now_ns() - begin < DRAIN_NS;)
+    for (uint64_t begin = clock_now_ns(); clock_now_ns() - begin < DRAIN_NS;)
         __builtin_ia32_pause();
 }
 
