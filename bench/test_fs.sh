@@ -67,6 +67,91 @@ json_has_the_keys_of_the_table() {
         fail "files left: $(ls "$directory")"
 }
 
+# Each call of pmfs.h, and the row that measures it, or after a dash why there is none.
+calls_of_pmfs() {
+    cat <<'END'
+pmfs_copy_range copy a range
+pmfs_create create, open+release
+pmfs_errormsg - touches no filesystem
+pmfs_fallocate fallocate
+pmfs_forget - does nothing in-process: it is for lookups that are counted
+pmfs_fsck - of all of a filesystem that is not mounted
+pmfs_getattr getattr
+pmfs_getxattr getxattr
+pmfs_link link
+pmfs_listxattr listxattr
+pmfs_lookup lookup
+pmfs_lookup_open lookup, open+release
+pmfs_mkdir mkdir
+pmfs_mkfs - makes one
+pmfs_mknod create
+pmfs_mount - bench-pmfs measures it, by how much there is to mount
+pmfs_open open+release
+pmfs_path_getattr getattr by path
+pmfs_path_link - pmfs_path_parent and pmfs_link
+pmfs_path_mkdir - pmfs_path_parent and pmfs_mkdir
+pmfs_path_mknod - pmfs_path_parent and pmfs_mknod
+pmfs_path_of path of a directory
+pmfs_path_open open+release by path
+pmfs_path_parent parent of a path
+pmfs_path_readlink - pmfs_path_parent and pmfs_readlink
+pmfs_path_rename - pmfs_path_parent of both and pmfs_rename
+pmfs_path_rename_whiteout - pmfs_path_parent of both and pmfs_rename_whiteout
+pmfs_path_rmdir - pmfs_path_parent and pmfs_rmdir
+pmfs_path_setattr - pmfs_path_parent and pmfs_setattr
+pmfs_path_symlink - pmfs_path_parent and pmfs_symlink
+pmfs_path_unlink - pmfs_path_parent and pmfs_unlink
+pmfs_place_release parent of a path
+pmfs_pool - touches no filesystem
+pmfs_read read random
+pmfs_read_in_place read in place
+pmfs_readdir readdir of 500 names
+pmfs_readlink readlink
+pmfs_recovery - tells what mounting found
+pmfs_release open+release
+pmfs_removexattr removexattr
+pmfs_rename rename
+pmfs_rename_whiteout rename with whiteout
+pmfs_repair - of all of a filesystem that is not mounted
+pmfs_rmdir rmdir
+pmfs_seek seek data
+pmfs_setattr chmod
+pmfs_setxattr setxattr
+pmfs_statfs statfs
+pmfs_symlink symlink
+pmfs_tmpfile tmpfile+release
+pmfs_unlink unlink
+pmfs_unmount - bench-pmfs mounts and unmounts by how much there is
+pmfs_write append
+END
+    # What one call does, and rows of several calls.
+    printf 'pmfs_%s\n' "setattr truncate" "setattr truncate to more" "setattr chown" \
+        "setattr utimens" "fallocate punch a hole" "fallocate zero a range" "seek seek a hole" \
+        "rename rename to another directory" "write overwrite random" "write append in a block" \
+        "unlink create+unlink" "unlink metadata storm"
+}
+
+every_call_of_pmfs_has_a_row() {
+    local call row
+    # The smallest run that has them.
+    "$program" --quick --rounds 1 --size 65536 --threads 1 --dir "$directory" \
+        --json "$directory/fs.json" >/dev/null 2>&1
+    sed -n 's/.*"scheme":"pmfs","workload":"\([^"]*\)".*/\1/p' "$directory/fs.json" | sort -u \
+        >"$directory/rows"
+    [ -s "$directory/rows" ] || fail "no rows of pmfs"
+    # Declarations begin their line; types of functions that are called back do not count.
+    sed -n 's/^\(int\|void\|const char \*\|struct minl2r_pool \*\) *\(pmfs_[a-z_]*\)(.*/\2/p' \
+        "$here/../include/pmfs.h" | sort -u >"$directory/calls"
+    calls_of_pmfs | cut -d ' ' -f 1 | sort -u | diff "$directory/calls" - ||
+        fail "other calls in pmfs.h (<) than listed here (>)"
+    while read -r call row; do
+        case $row in -*) continue ;; esac
+        grep -qxF "$row" "$directory/rows" || fail "$call: no row \"$row\""
+    done < <(calls_of_pmfs)
+    calls_of_pmfs | cut -d ' ' -f 2- | grep -v '^-' | sort -u | diff "$directory/rows" - ||
+        fail "rows (<) that no call is listed for (>)"
+}
+
 # Where a change of the library or of a scheme is meant to change them:
 #   build/bin/bench-fs --counts --threads 1 >bench/fs/counts.txt
 counts_are_those_of_the_golden_table() {

@@ -2,6 +2,7 @@
 #include "bench/pmfs/ops.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libpmem.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,9 @@ static int make_files(struct bench *bench)
     if (rc == 0)
         rc = pmfs_mknod(bench->fs, PMFS_ROOT_INO, "tail", 0644, 0, &nobody, &attr);
     bench->tail = attr.ino;
+    if (rc == 0)
+        rc = pmfs_symlink(bench->fs, PMFS_ROOT_INO, "symlink", "file", &nobody, &attr);
+    bench->symlink = attr.ino;
     for (int i = 0; rc == 0 && i < 2; i++) {
         rc = pmfs_mkdir(bench->fs, PMFS_ROOT_INO, i ? "second" : "first", 0755, &nobody,
                         &attr);
@@ -162,6 +166,23 @@ static int read_random(struct bench *bench, const struct op *op, uint64_t number
                      bench->buffer, op->size, &done);
 }
 
+static int use_pieces(void *arg, const struct iovec *pieces, int count, size_t size)
+{
+    (void)arg;
+    (void)pieces;
+    (void)count;
+    (void)size;
+    return 0;
+}
+
+/* What it takes to get at the bytes: nobody looks at them. */
+static int read_in_place(struct bench *bench, const struct op *op, uint64_t number)
+{
+    (void)number;
+    return pmfs_read_in_place(bench->fs, bench->file, random_offset(bench, op->size),
+                              op->size, use_pieces, NULL);
+}
+
 static int copy_out(struct bench *bench, const struct op *op, uint64_t number)
 {
     (void)number;
@@ -206,6 +227,99 @@ static int start_block(struct bench *bench, const struct op *op, uint64_t number
     int rc = empty_tail(bench, op, number);
 
     return rc < 0 ? rc : append(bench, op, 0);
+}
+
+/* ---- Space ----------------------------------------------------------------------- */
+
+#define BLOCK_SIZE 4096u
+
+/* A chunk of blocks that have been written. */
+static int fill_tail(struct bench *bench, const struct op *op, uint64_t number)
+{
+    size_t done;
+    int rc = empty_tail(bench, op, number);
+
+    for (uint64_t i = 0; rc == 0 && i < op->chunk; i++)
+        rc = pmfs_write(bench->fs, bench->tail, i * BLOCK_SIZE, bench->buffer,
+                        BLOCK_SIZE, 0, &done);
+    return rc;
+}
+
+/* A block, a hole, a block, and so on. */
+static int fill_every_other_block(struct bench *bench, const struct op *op,
+                                  uint64_t number)
+{
+    size_t done;
+    int rc = empty_tail(bench, op, number);
+
+    for (uint64_t i = 0; rc == 0 && i <= op->chunk; i++)
+        rc = pmfs_write(bench->fs, bench->tail, 2 * i * BLOCK_SIZE, bench->buffer,
+                        BLOCK_SIZE, 0, &done);
+    return rc;
+}
+
+static int shorten(struct bench *bench, const struct op *op, uint64_t number)
+{
+    return truncate_tail(bench, (op->chunk - 1 - number) * BLOCK_SIZE);
+}
+
+static int lengthen(struct bench *bench, const struct op *op, uint64_t number)
+{
+    (void)op;
+    return truncate_tail(bench, (number + 1) * BLOCK_SIZE);
+}
+
+static int allocate(struct bench *bench, const struct op *op, uint64_t number)
+{
+    return pmfs_fallocate(bench->fs, bench->tail, 0, number * op->size, op->size);
+}
+
+static int punch_hole(struct bench *bench, const struct op *op, uint64_t number)
+{
+    return pmfs_fallocate(bench->fs, bench->tail, PMFS_PUNCH_HOLE | PMFS_KEEP_SIZE,
+                          number * op->size, op->size);
+}
+
+static int zero_range(struct bench *bench, const struct op *op, uint64_t number)
+{
+    return pmfs_fallocate(bench->fs, bench->tail, PMFS_ZERO_RANGE, number * op->size,
+                          op->size);
+}
+
+/* From a hole to the block behind it. */
+static int seek_data(struct bench *bench, const struct op *op, uint64_t number)
+{
+    uint64_t found;
+
+    (void)op;
+    return pmfs_seek(bench->fs, bench->tail, (2 * number + 1) * BLOCK_SIZE,
+                     PMFS_SEEK_DATA, &found);
+}
+
+static int seek_hole(struct bench *bench, const struct op *op, uint64_t number)
+{
+    uint64_t found;
+
+    (void)op;
+    return pmfs_seek(bench->fs, bench->tail, 2 * number * BLOCK_SIZE, PMFS_SEEK_HOLE,
+                     &found);
+}
+
+static int copy_range(struct bench *bench, const struct op *op, uint64_t number)
+{
+    uint64_t done;
+
+    return pmfs_copy_range(bench->fs, bench->file, random_offset(bench, op->size),
+                           bench->tail, number * op->size, op->size, &done);
+}
+
+static int get_statfs(struct bench *bench, const struct op *op, uint64_t number)
+{
+    struct pmfs_statfs statfs;
+
+    (void)op;
+    (void)number;
+    return pmfs_statfs(bench->fs, &statfs);
 }
 
 /* ---- Names ----------------------------------------------------------------------- */
@@ -350,6 +464,138 @@ static int look_up(struct bench *bench, const struct op *op, uint64_t number)
     return pmfs_lookup(bench->fs, bench->dirs[0], name_of(number), &attr);
 }
 
+static int rename_leaving_whiteout(struct bench *bench, const struct op *op,
+                                   uint64_t number)
+{
+    (void)op;
+    return pmfs_rename_whiteout(bench->fs, bench->dirs[0], name_of(number),
+                                bench->dirs[1], name_of(number), 0, &nobody);
+}
+
+static int take_entry(void *arg, const struct pmfs_dirent *entry)
+{
+    (void)arg;
+    (void)entry;
+    return 0;
+}
+
+/* All names of a chunk. */
+static int list(struct bench *bench, const struct op *op, uint64_t number)
+{
+    (void)op;
+    (void)number;
+    return pmfs_readdir(bench->fs, bench->dirs[0], 0, 0, take_entry, NULL);
+}
+
+static int read_symlink(struct bench *bench, const struct op *op, uint64_t number)
+{
+    char target[16];
+
+    (void)op;
+    (void)number;
+    return pmfs_readlink(bench->fs, bench->symlink, target, sizeof(target));
+}
+
+/* ---- Open files ------------------------------------------------------------------ */
+
+static int release(struct bench *bench, uint64_t ino, int rc)
+{
+    if (rc == 0)
+        pmfs_release(bench->fs, ino);
+    return rc;
+}
+
+static int open_and_release(struct bench *bench, const struct op *op, uint64_t number)
+{
+    (void)op;
+    (void)number;
+    return release(bench, bench->file, pmfs_open(bench->fs, bench->file));
+}
+
+static int look_up_and_open(struct bench *bench, const struct op *op, uint64_t number)
+{
+    struct pmfs_attr attr;
+
+    (void)op;
+    int rc = pmfs_lookup_open(bench->fs, bench->dirs[0], name_of(number), &attr);
+
+    return release(bench, attr.ino, rc);
+}
+
+static int create_and_open(struct bench *bench, const struct op *op, uint64_t number)
+{
+    struct pmfs_attr attr;
+
+    (void)op;
+    int rc =
+        pmfs_create(bench->fs, bench->dirs[0], name_of(number), 0644, &nobody, &attr);
+
+    return release(bench, attr.ino, rc);
+}
+
+/* It has no name: releasing it frees it. */
+static int make_nameless(struct bench *bench, const struct op *op, uint64_t number)
+{
+    struct pmfs_attr attr;
+
+    (void)op;
+    (void)number;
+    int rc = pmfs_tmpfile(bench->fs, bench->dirs[0], 0644, 0, &nobody, &attr);
+
+    return release(bench, attr.ino, rc);
+}
+
+/* ---- Paths ----------------------------------------------------------------------- */
+
+static const char *path_to(uint64_t number)
+{
+    static char path[48];
+
+    snprintf(path, sizeof(path), "/first/%s", name_of(number));
+    return path;
+}
+
+static int open_by_path(struct bench *bench, const struct op *op, uint64_t number)
+{
+    struct pmfs_attr attr;
+
+    (void)op;
+    int rc = pmfs_path_open(bench->fs, PMFS_ROOT_INO, path_to(number), O_RDWR, 0, NULL,
+                            &attr);
+
+    return release(bench, attr.ino, rc);
+}
+
+static int get_attributes_by_path(struct bench *bench, const struct op *op,
+                                  uint64_t number)
+{
+    struct pmfs_attr attr;
+
+    (void)op;
+    return pmfs_path_getattr(bench->fs, PMFS_ROOT_INO, path_to(number), 0, &attr);
+}
+
+static int find_parent(struct bench *bench, const struct op *op, uint64_t number)
+{
+    struct pmfs_place place;
+
+    (void)op;
+    int rc = pmfs_path_parent(bench->fs, PMFS_ROOT_INO, path_to(number), 0, &place);
+
+    if (rc == 0)
+        pmfs_place_release(bench->fs, &place);
+    return rc;
+}
+
+static int find_path(struct bench *bench, const struct op *op, uint64_t number)
+{
+    char path[16];
+
+    (void)op;
+    (void)number;
+    return pmfs_path_of(bench->fs, bench->dirs[1], path, sizeof(path));
+}
+
 /* ---- Attributes ------------------------------------------------------------------ */
 
 static int set_attributes(struct bench *bench, uint64_t number, unsigned mask)
@@ -407,6 +653,41 @@ static int get_xattr(struct bench *bench, const struct op *op, uint64_t number)
                          &size);
 }
 
+static int list_xattrs(struct bench *bench, const struct op *op, uint64_t number)
+{
+    size_t size;
+
+    (void)op;
+    (void)number;
+    return pmfs_listxattr(bench->fs, bench->tail, (char *)bench->buffer, BUFFER_SIZE,
+                          &size);
+}
+
+static const char *xattr_of(uint64_t number)
+{
+    static char name[32];
+
+    snprintf(name, sizeof(name), "user.bench-%llu", (unsigned long long)number);
+    return name;
+}
+
+static int set_xattrs(struct bench *bench, const struct op *op, uint64_t number)
+{
+    int rc = 0;
+
+    (void)number;
+    for (uint64_t i = 0; rc == 0 && i < op->chunk; i++)
+        rc = pmfs_setxattr(bench->fs, bench->tail, xattr_of(i), bench->buffer, op->size,
+                           0);
+    return rc;
+}
+
+/* The last one: none was set after it, which would be written again. */
+static int remove_xattr(struct bench *bench, const struct op *op, uint64_t number)
+{
+    return pmfs_removexattr(bench->fs, bench->tail, xattr_of(op->chunk - 1 - number));
+}
+
 /* ---- The list -------------------------------------------------------------------- */
 
 static const struct op library_op = {
@@ -441,5 +722,29 @@ const struct op ops[] = {
     {"utimens", 0, 1000, NULL, change_times, NULL, NULL},
     {"setxattr", 32, 1000, NULL, set_xattr, NULL, NULL},
     {"getxattr", 32, 1000, NULL, get_xattr, NULL, NULL},
+    {"listxattr", 0, 1000, NULL, list_xattrs, NULL, NULL},
+    {"removexattr", 32, 10, set_xattrs, remove_xattr, NULL, NULL},
+    {"read in place", 4096, 1000, NULL, read_in_place, NULL, NULL},
+    {"truncate", 0, 500, fill_tail, shorten, NULL, NULL},
+    {"truncate to more", 0, 500, empty_tail, lengthen, NULL, NULL},
+    {"fallocate", 4096, 500, empty_tail, allocate, NULL, NULL},
+    {"punch a hole", 4096, 500, fill_tail, punch_hole, NULL, NULL},
+    {"zero a range", 4096, 500, fill_tail, zero_range, NULL, NULL},
+    {"seek data", 0, 500, fill_every_other_block, seek_data, NULL, NULL},
+    {"seek a hole", 0, 500, fill_every_other_block, seek_hole, NULL, NULL},
+    {"copy a range", 4096, 500, empty_tail, copy_range, NULL, NULL},
+    {"statfs", 0, 1000, NULL, get_statfs, NULL, NULL},
+    {"rename with whiteout", 0, 500, make_file_names, rename_leaving_whiteout, NULL,
+     NULL},
+    {"readdir of 500 names", 0, 500, make_file_names, list, NULL, NULL},
+    {"readlink", 0, 1000, NULL, read_symlink, NULL, NULL},
+    {"open+release", 0, 1000, NULL, open_and_release, NULL, NULL},
+    {"lookup, open+release", 0, 500, make_file_names, look_up_and_open, NULL, NULL},
+    {"create, open+release", 0, 500, remove_names, create_and_open, NULL, NULL},
+    {"tmpfile+release", 0, 500, NULL, make_nameless, NULL, NULL},
+    {"open+release by path", 0, 500, make_file_names, open_by_path, NULL, NULL},
+    {"getattr by path", 0, 500, make_file_names, get_attributes_by_path, NULL, NULL},
+    {"parent of a path", 0, 500, make_file_names, find_parent, NULL, NULL},
+    {"path of a directory", 0, 1000, NULL, find_path, NULL, NULL},
 };
 const size_t op_count = sizeof(ops) / sizeof(ops[0]);

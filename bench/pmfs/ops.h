@@ -18,6 +18,7 @@ struct bench {
     struct pmfs *fs;
     uint64_t file;            /* of SPAN_SIZE bytes */
     uint64_t tail;            /* a file that grows */
+    uint64_t symlink;         /* to `file` */
     uint64_t dirs[2];         /* for names */
     struct minl2r_pool *pool; /* for transactions without a filesystem */
     const uint8_t *region;    /* [SPAN_SIZE] of it */
