@@ -49,6 +49,8 @@ json_has_the_keys_of_the_table() {
             grep -q "\"scheme\":\"$scheme\",\"workload\":\"overwrite\",\"record_size\":4096,\"threads\":1,\"medium\":\"$medium\"" \
                 "$directory/fs.json" || fail "no $scheme on $medium"
         done
+        grep -q "\"scheme\":\"$scheme\",\"workload\":\"overwrite\",\"record_size\":4096,\"threads\":2,\"medium\":\"tmpfs\"" \
+            "$directory/fs.json" || fail "no $scheme by two threads"
     done
     grep -q '^Clock: steps of [0-9.]* ns; ' "$directory/table" || fail "nothing of the clock"
     grep -q ' overwrite on tmpfs, 1 KiB to 4 KiB: ' "$directory/table" || fail "no bar in words"

@@ -19,15 +19,39 @@
 
 /* ---- Volumes --------------------------------------------------------------------- */
 
-static int fill(const struct subject *subject, uint32_t number, uint64_t file_size)
+/* All bytes from `from` on, which are then as they are in this generation. */
+static int fill(struct subject *subject, uint32_t number, uint64_t from)
 {
-    uint64_t size = file_size < RECORD_SIZE_MAX ? file_size : RECORD_SIZE_MAX;
+    const struct sequence *sequence = &subject->sequences[number];
     int rc = 0;
 
-    for (uint64_t at = 0; rc == 0 && at < file_size; at += size)
+    for (uint64_t at = from; rc == 0 && at < sequence->file_size;) {
+        uint64_t left = sequence->file_size - at;
+        uint64_t part = left < RECORD_SIZE_MAX ? left : RECORD_SIZE_MAX;
+
         rc = subject->volume.scheme->write(subject->volume.files[number], at,
-                                           content_at(at, 0), size);
+                                           content_at(at, sequence->generation), part);
+        at += part;
+    }
     return rc;
+}
+
+/*
+ * The file is whole again after appends, which begin with nothing: else reads would find
+ * no bytes, and overwrites would fill holes. And none of its bytes is so old that as many
+ * batches would come to it again.
+ */
+static int restore(struct subject *subject, uint32_t number, uint64_t batches)
+{
+    struct sequence *sequence = &subject->sequences[number];
+    bool is_old = sequence->generation - sequence->oldest + batches >= GENERATIONS;
+    uint64_t size = subject->volume.scheme->size(subject->volume.files[number]);
+
+    if (sequence->workload->appends)
+        return 0;
+    if (is_old)
+        sequence->oldest = sequence->generation;
+    return fill(subject, number, is_old ? 0 : size);
 }
 
 static int open_subject(const struct plan *plan, const struct scheme *scheme,
@@ -51,7 +75,7 @@ static int open_subject(const struct plan *plan, const struct scheme *scheme,
         volume_touch(&subject->volume);
     for (uint32_t i = 0; rc == 0 && i < plan->threads_max; i++) {
         subject->sequences[i] = (struct sequence){.file_size = plan->file_size};
-        rc = fill(subject, i, plan->file_size);
+        rc = fill(subject, i, 0);
     }
     return rc;
 }
@@ -456,6 +480,8 @@ int bench_run(const struct plan *plan, struct subject *subjects,
         bench_result_clear(&results[i], clock_of().ns_per_tick);
         for (uint32_t j = 0; j < plan->threads_max; j++)
             sequence_set(&subjects[i].sequences[j], workload, record_size);
+        for (uint32_t j = 0; rc == 0 && j < threads; j++)
+            rc = restore(&subjects[i], j, 1 + plan->rounds);
     }
     uint64_t calls = calls_of(plan, &subjects[0].sequences[0]);
 
@@ -478,7 +504,10 @@ int bench_count(struct subject *subject, const struct workload *workload,
     struct scheme_counts before;
 
     sequence_set(sequence, workload, record_size);
-    int rc = begin_batch(subject, 0);
+    int rc = restore(subject, 0, 1);
+
+    if (rc == 0)
+        rc = begin_batch(subject, 0);
 
     subject->volume.scheme->count(&subject->volume, &before);
     for (uint64_t i = 0; rc == 0 && i < calls; i++) {

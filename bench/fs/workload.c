@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define LINE ((uint64_t)64)
-#define GENERATIONS ((uint64_t)256)
 
 const struct workload workloads[] = {
     {.name = "overwrite", .is_core = true},
@@ -18,6 +17,11 @@ const struct workload workloads[] = {
     {.name = "append unaligned", .appends = true, .is_unaligned = true},
     {.name = "mixed", .reads = true},
     {.name = "mixed random", .reads = true, .is_random = true},
+    {.name = "mixed unaligned", .reads = true, .is_unaligned = true},
+    {.name = "mixed random unaligned",
+     .reads = true,
+     .is_random = true,
+     .is_unaligned = true},
 };
 const size_t workload_count = sizeof(workloads) / sizeof(*workloads);
 
@@ -100,14 +104,21 @@ static uint64_t scatter(uint64_t step, uint64_t count)
     return x * 0xd1342543de82ef95u % count;
 }
 
+/* Of those that are in no place for an unaligned one the next is taken instead: no record
+ * comes twice in a batch. */
 static uint64_t next_record(struct sequence *sequence)
 {
     uint64_t calls = sequence_calls_max(sequence);
-    uint64_t step =
-        sequence->workload->is_unchanged ? sequence->in_batch : sequence->step++;
+    uint64_t record;
 
-    return sequence->workload->is_random ? scatter(step, sequence->record_count) % calls
-                                         : step % calls;
+    if (sequence->workload->is_unchanged)
+        return sequence->in_batch % calls;
+    if (!sequence->workload->is_random)
+        return sequence->step++ % calls;
+    do
+        record = scatter(sequence->step++, sequence->record_count);
+    while (record >= calls);
+    return record;
 }
 
 struct call sequence_next(struct sequence *sequence)

@@ -11,6 +11,9 @@
 
 #define RECORD_SIZE_MAX ((uint64_t)1 << 20)
 
+/* As many generations of content there are: then the first comes again. */
+#define GENERATIONS ((uint64_t)256)
+
 struct workload {
     const char *name;
     bool is_random;    /* order of the records; else one after the other */
@@ -36,6 +39,7 @@ struct sequence {
     uint64_t step;       /* of all batches */
     uint64_t in_batch;   /* of this one */
     uint64_t generation; /* of the file's bytes */
+    uint64_t oldest;     /* of them, as far as is known */
 };
 
 struct call {
