@@ -43,7 +43,7 @@ json_has_the_keys_of_the_table() {
         fences; do
         grep -q "\"$key\":" "$directory/fs.json" || fail "no key $key"
     done
-    for scheme in none minl2r minl2r-data minl2r-ptr bpfs-ordered bpfs-durable sp sjfs-eager \
+    for scheme in none minl2r minl2r-auto minl2r-data minl2r-ptr bpfs-ordered bpfs-durable sp sjfs-eager \
         sjfs-lazy journal ordered; do
         for medium in tmpfs optane cxl; do
             grep -q "\"scheme\":\"$scheme\",\"workload\":\"overwrite\",\"record_size\":4096,\"threads\":1,\"medium\":\"$medium\"" \
@@ -53,12 +53,21 @@ json_has_the_keys_of_the_table() {
             "$directory/fs.json" || fail "no $scheme by two threads"
     done
     grep -q '^Clock: steps of [0-9.]* ns; ' "$directory/table" || fail "nothing of the clock"
+    for medium in tmpfs optane cxl; do
+        grep -q "\"scheme\":\"minl2r-auto\",\"workload\":\"threshold\",\"record_size\":[0-9]*,\"threads\":1,\"medium\":\"$medium\",\"ns_p50\":null" \
+            "$directory/fs.json" || fail "no threshold on $medium"
+        grep -q "^  minl2r-auto on $medium .*, minl2r from half of one on" "$directory/table" ||
+            fail "no threshold on $medium in words"
+        grep -q "^  overwrite on $medium: faster:" "$directory/table" || fail "no half and auto on $medium"
+    done
     grep -q ' overwrite on tmpfs, 1 KiB to 4 KiB: ' "$directory/table" || fail "no bar in words"
     # One round of 1 MiB has few calls, all of them enough; a checkpoint is a small share of a call.
     "$program" --quick --rounds 30 --size 1048576 --workload overwrite --threads 1 \
         --dir "$directory" --json "$directory/few.json" >"$directory/table" 2>/dev/null
-    ! grep -q '"ns_p99":null' "$directory/few.json" || fail "no p99 of 240 calls"
-    grep -q '"ns_p999":null' "$directory/few.json" || fail "a p99.9 of 240 calls"
+    ! grep -v '"workload":"threshold"' "$directory/few.json" | grep '"ns_p99":null' >/dev/null ||
+        fail "no p99 of 240 calls"
+    ! grep '"workload":"overwrite"' "$directory/few.json" | grep -v '"ns_p999":null' >/dev/null ||
+        fail "a p99.9 of 240 calls"
     "$program" --quick --rounds 1 --size 64 --workload append --threads 1 \
         --dir "$directory" --json "$directory/few.json" >"$directory/table" 2>/dev/null
     grep -q '"checkpoints":0.0005,' "$directory/few.json" || fail "no checkpoint in 2,000 calls"

@@ -246,12 +246,28 @@ static int measure_workloads(const struct matrix *matrix)
     return rc;
 }
 
+/* A row that has what was found out when the volume was made, and no times. */
+static int add_thresholds(const struct matrix *matrix)
+{
+    for (size_t i = 0; i < scheme_count; i++) {
+        const struct volume *volume = &matrix->subjects[i].volume;
+
+        if (schemes[i]->is_calibrated &&
+            !add_row(matrix->table, schemes[i]->name, "threshold", volume->threshold, 1,
+                     matrix->options->medium))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 static int measure_matrix(const struct matrix *matrix)
 {
-    int rc = bench_open(&matrix->options->plan, matrix->subjects);
+    int rc = slow_use(matrix->options->medium); /* what is calibrated is so on that */
 
     if (rc == 0)
-        rc = slow_use(matrix->options->medium);
+        rc = bench_open(&matrix->options->plan, matrix->subjects);
+    if (rc == 0)
+        rc = add_thresholds(matrix);
     if (rc == 0)
         rc = measure_workloads(matrix);
     slow_use("tmpfs");
@@ -468,38 +484,205 @@ static void print_bars(const struct table *table, enum table_format format)
         }
 }
 
+/* ---- Half of a block, or what is measured ---------------------------------------- */
+
+/* The rows of both that differ in nothing else. */
+struct twins {
+    const struct cell *half, *automatic;
+};
+
+/* Less than 0: half needs less; more: auto does; 0: neither, or not by more than noise. */
+typedef int compare_fn(const struct twins *twins);
+
+static int compare_times(const struct twins *twins)
+{
+    const struct cell *half = twins->half, *automatic = twins->automatic;
+
+    if (half[COL_NS_P50_MAX].number < automatic[COL_NS_P50_MIN].number)
+        return -1;
+    return automatic[COL_NS_P50_MAX].number < half[COL_NS_P50_MIN].number;
+}
+
+static int compare_log(const struct twins *twins)
+{
+    double half = twins->half[COL_LOG_BYTES].number;
+    double automatic = twins->automatic[COL_LOG_BYTES].number;
+
+    return (half > automatic * 1.01) - (automatic > half * 1.01);
+}
+
+static int compare_pm(const struct twins *twins)
+{
+    double half = twins->half[COL_PM_BYTES].number;
+    double automatic = twins->automatic[COL_PM_BYTES].number;
+
+    return (half > automatic * 1.01) - (automatic > half * 1.01);
+}
+
+static bool is_of(const struct cell *row, const char *scheme, const struct cell *like)
+{
+    return strcmp(row[COL_SCHEME].text, scheme) == 0 &&
+           strcmp(row[COL_WORKLOAD].text, like[COL_WORKLOAD].text) == 0 &&
+           strcmp(row[COL_MEDIUM].text, like[COL_MEDIUM].text) == 0 &&
+           row[COL_THREADS].number == like[COL_THREADS].number;
+}
+
+static const struct cell *find_twin(const struct table *table, const struct cell *half)
+{
+    for (size_t i = 0; i < table->row_count; i++) {
+        const struct cell *row = table_row(table, i);
+
+        if (is_of(row, "minl2r-auto", half) &&
+            row[COL_RECORD_SIZE].number == half[COL_RECORD_SIZE].number)
+            return row;
+    }
+    return NULL;
+}
+
+/* Sizes at which one of both (`sign` of compare_fn) needs less. Are there any? */
+static bool print_wins(const struct table *table, const struct cell *first,
+                       compare_fn *compare, int sign, const char *who)
+{
+    bool has_any = false;
+
+    for (size_t i = 0; i < table->row_count; i++) {
+        struct twins twins = {.half = table_row(table, i)};
+
+        if (!is_of(twins.half, "minl2r", first))
+            continue;
+        twins.automatic = find_twin(table, twins.half);
+        if (!twins.automatic || compare(&twins) != sign)
+            continue;
+        printf("%s %.0f", has_any ? "" : who, twins.half[COL_RECORD_SIZE].number);
+        has_any = true;
+    }
+    if (has_any)
+        fputs(" B", stdout);
+    return has_any;
+}
+
+static void print_halves_of(const struct table *table, const struct cell *first,
+                            enum table_format format)
+{
+    static const struct {
+        const char *what;
+        compare_fn *compare;
+    } figures[] = {{" faster", compare_times},
+                   {"; less log", compare_log},
+                   {"; less to PM", compare_pm}};
+
+    printf("%s%s on %s", bench_bullet(format), first[COL_WORKLOAD].text,
+           first[COL_MEDIUM].text);
+    if (first[COL_THREADS].number > 1)
+        printf(", %.0f threads", first[COL_THREADS].number);
+    putchar(':');
+    for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++) {
+        fputs(figures[i].what, stdout);
+        bool has_half = print_wins(table, first, figures[i].compare, -1, ": half at");
+        bool has_auto = print_wins(table, first, figures[i].compare, 1,
+                                   has_half ? ", auto at" : ": auto at");
+
+        if (!has_half && !has_auto)
+            fputs(": neither", stdout);
+    }
+    putchar('\n');
+}
+
+static void print_threshold(const struct cell *row, enum table_format format)
+{
+    double threshold = row[COL_RECORD_SIZE].number;
+
+    if (threshold > BLOCK_SIZE)
+        printf("%sminl2r-auto on %s never swaps blocks, minl2r from half of one on\n",
+               bench_bullet(format), row[COL_MEDIUM].text);
+    else
+        printf("%sminl2r-auto on %s swaps blocks from %.0f B on, minl2r from half of "
+               "one on\n",
+               bench_bullet(format), row[COL_MEDIUM].text, threshold);
+}
+
+/* Where each wins, of workloads, media and threads: each line beginning with the first
+ * row of those that it is about. */
+static void print_halves(const struct table *table, enum table_format format)
+{
+    const struct cell *last = NULL;
+
+    for (size_t i = 0; i < table->row_count; i++) {
+        const struct cell *row = table_row(table, i);
+
+        if (strcmp(row[COL_WORKLOAD].text, "threshold") == 0)
+            print_threshold(row, format);
+        if (strcmp(row[COL_SCHEME].text, "minl2r") != 0 ||
+            (last && is_of(row, "minl2r", last)) || !find_twin(table, row))
+            continue;
+        print_halves_of(table, row, format);
+        last = row;
+    }
+}
+
+static bool has_halves(const struct table *table)
+{
+    for (size_t i = 0; i < table->row_count; i++)
+        if (strcmp(table_row(table, i)[COL_SCHEME].text, "minl2r-auto") == 0)
+            return true;
+    return false;
+}
+
 /* ---- Printing -------------------------------------------------------------------- */
 
-/* Medians of one workload and medium: a line per scheme, a column per record size. */
+static const struct cell *median_row(const struct table *table, size_t scheme,
+                                     const char *workload, size_t size,
+                                     const char *medium)
+{
+    return find_row(table, schemes[scheme]->name, workload, (double)record_sizes[size],
+                    medium);
+}
+
+#define SIZE_COUNT (sizeof(record_sizes) / sizeof(*record_sizes))
+
+static bool has_medians(const struct table *table, size_t scheme, const char *workload,
+                        const char *medium)
+{
+    for (size_t i = 0; i < SIZE_COUNT; i++)
+        if (median_row(table, scheme, workload, i, medium))
+            return true;
+    return false;
+}
+
+static void print_medians_of(const struct table *table, size_t scheme,
+                             const char *workload, const char *medium)
+{
+    printf("\n| %s |", schemes[scheme]->name);
+    for (size_t i = 0; i < SIZE_COUNT; i++) {
+        const struct cell *row = median_row(table, scheme, workload, i, medium);
+
+        if (row)
+            printf(" %.0f |", row[COL_NS_P50].number);
+        else
+            printf(" - |");
+    }
+}
+
+/* Medians of one workload and medium: a line per scheme that was measured, a column per
+ * record size. */
 static void print_medians(const struct table *table, const char *workload,
                           const char *medium)
 {
     bool has_any = false;
 
     for (size_t i = 0; i < scheme_count; i++)
-        for (size_t j = 0; j < sizeof(record_sizes) / sizeof(*record_sizes); j++)
-            has_any |= find_row(table, schemes[i]->name, workload,
-                                (double)record_sizes[j], medium) != NULL;
+        has_any |= has_medians(table, i, workload, medium);
     if (!has_any)
         return;
     printf("\n#### %s, %s, one thread: ns per call\n\n| scheme |", workload, medium);
-    for (size_t j = 0; j < sizeof(record_sizes) / sizeof(*record_sizes); j++)
-        printf(" %llu |", (unsigned long long)record_sizes[j]);
+    for (size_t i = 0; i < SIZE_COUNT; i++)
+        printf(" %llu |", (unsigned long long)record_sizes[i]);
     printf("\n|---|");
-    for (size_t j = 0; j < sizeof(record_sizes) / sizeof(*record_sizes); j++)
+    for (size_t i = 0; i < SIZE_COUNT; i++)
         printf("---:|");
-    for (size_t i = 0; i < scheme_count; i++) {
-        printf("\n| %s |", schemes[i]->name);
-        for (size_t j = 0; j < sizeof(record_sizes) / sizeof(*record_sizes); j++) {
-            const struct cell *row = find_row(table, schemes[i]->name, workload,
-                                              (double)record_sizes[j], medium);
-
-            if (row)
-                printf(" %.0f |", row[COL_NS_P50].number);
-            else
-                printf(" - |");
-        }
-    }
+    for (size_t i = 0; i < scheme_count; i++)
+        if (has_medians(table, i, workload, medium))
+            print_medians_of(table, i, workload, medium);
     putchar('\n');
 }
 
@@ -509,10 +692,16 @@ static int print_results(const struct table *table, enum table_format format)
         table_print(table, format, stdout);
         puts("\nBars");
         print_bars(table, format);
+        if (has_halves(table))
+            puts("\nPointer logging from half of a block, or from what is measured");
+        print_halves(table, format);
         return 0;
     }
     puts("### Bars\n");
     print_bars(table, format);
+    if (has_halves(table))
+        puts("\n#### Pointer logging from half of a block, or from what is measured\n");
+    print_halves(table, format);
     for (size_t i = 0; i < workload_count; i++)
         print_medians(table, workloads[i].name, "tmpfs");
     print_medians(table, "overwrite", "optane");
@@ -546,6 +735,16 @@ static int print_count(struct subject *subject, const struct workload *workload,
     return rc;
 }
 
+static int print_counts_of(struct subject *subject, struct sizes sizes)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < workload_count; i++)
+        for (size_t j = 0; rc == 0 && j < sizes.count; j++)
+            rc = print_count(subject, &workloads[i], sizes.sizes[j]);
+    return rc;
+}
+
 static int print_counts(const struct options *options)
 {
     struct subject *subjects = memory_apart(scheme_count * sizeof(*subjects));
@@ -555,9 +754,8 @@ static int print_counts(const struct options *options)
     printf("%-12s  %-26s %6s %7s %8s %9s %9s %9s %9s\n", "scheme", "workload", "size",
            "fences", "flushed", "streamed", "saved B", "log B", "PM B");
     for (size_t i = 0; rc == 0 && i < scheme_count; i++)
-        for (size_t j = 0; rc == 0 && j < workload_count; j++)
-            for (size_t k = 0; rc == 0 && k < sizes.count; k++)
-                rc = print_count(&subjects[i], &workloads[j], sizes.sizes[k]);
+        if (!schemes[i]->is_calibrated)
+            rc = print_counts_of(&subjects[i], sizes);
     if (subjects)
         bench_close(subjects);
     free(subjects);

@@ -14,7 +14,6 @@
 
 #include "bench/scratch.h"
 
-#define BLOCK_SIZE 4096u
 #define LOG_SIZE ((uint64_t)4 << 20)
 
 /* ---- Volumes --------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "bench/schemes/scheme.h"
 
 #define THREADS_MAX 2
+#define BLOCK_SIZE 4096u
 
 /* Each thread has a file of its own. */
 struct subject {

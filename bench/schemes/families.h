@@ -9,7 +9,8 @@
 extern const struct scheme scheme_none;
 
 /* minl2r.c */
-extern const struct scheme scheme_minl2r, scheme_minl2r_data, scheme_minl2r_ptr;
+extern const struct scheme scheme_minl2r, scheme_minl2r_data, scheme_minl2r_ptr,
+    scheme_minl2r_auto;
 
 /* shadow.c */
 extern const struct scheme scheme_bpfs_ordered, scheme_bpfs_durable, scheme_sp;

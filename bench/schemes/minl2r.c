@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * minl2r.c - the library itself: each write is one transaction, and the same file model
- * is built of its blocks. The three schemes differ in the pool's threshold of pointer
+ * is built of its blocks. The four schemes differ in the pool's threshold of pointer
  * logging only.
  */
 #include <errno.h>
@@ -238,9 +238,7 @@ static int write_tail(const struct file *file, struct minl2r_tx *tx, uint64_t of
 /* Will the library swap a block of which so much is written? By the pool's threshold. */
 static bool is_swapped(const struct file *file, uint64_t size)
 {
-    if (file->volume->scheme != &scheme_minl2r)
-        return file->volume->scheme == &scheme_minl2r_ptr;
-    return size * 2 >= block_size_of(file);
+    return size >= file->volume->threshold;
 }
 
 /* By the slot if the block may be swapped, or is not there; else as plain bytes. */
@@ -485,8 +483,13 @@ static int make_files(struct volume *volume)
 
 static int start(struct volume *volume)
 {
-    int rc = make_files(volume);
+    struct minl2r_info info;
+    int rc = minl2r_pool_info(volume->pool, &info);
 
+    if (rc == 0) {
+        volume->threshold = info.pointer_threshold;
+        rc = make_files(volume);
+    }
     if (rc < 0) {
         release_files(volume);
         minl2r_pool_close(volume->pool);
@@ -560,6 +563,11 @@ static int create_ptr(struct volume *volume, const char *path)
     return create(volume, path, MINL2R_POINTER_ALWAYS);
 }
 
+static int create_auto(struct volume *volume, const char *path)
+{
+    return create(volume, path, MINL2R_POINTER_AUTO);
+}
+
 static void library_count(const struct volume *volume, struct scheme_counts *counts)
 {
     *counts = (struct scheme_counts){0};
@@ -604,6 +612,23 @@ const struct scheme scheme_minl2r_ptr = {
     .is_atomic = true,
     .is_durable = true,
     .create = create_ptr,
+    .open = library_open,
+    .close = library_close,
+    .write = library_write,
+    .read = library_read,
+    .clear = library_clear,
+    .size = library_size,
+    .count = library_count,
+    .check = library_check,
+};
+
+const struct scheme scheme_minl2r_auto = {
+    .name = "minl2r-auto",
+    .what = "the library with pointer logging from where it is faster on the medium",
+    .is_atomic = true,
+    .is_durable = true,
+    .is_calibrated = true,
+    .create = create_auto,
     .open = library_open,
     .close = library_close,
     .write = library_write,

@@ -41,6 +41,7 @@ struct scheme {
     bool is_durable; /* it has when it has returned; else only those before it have */
     bool has_log;    /* of volume_options.log_size; the others have none */
     bool counts_copies; /* scheme_counts.copied_bytes is known */
+    bool is_calibrated; /* what it does depends on the times of the medium */
 
     /* Makes an empty volume in its mapping, or in a pool that it creates. */
     int (*create)(struct volume *volume, const char *path);
@@ -87,6 +88,7 @@ struct volume {
     const struct scheme *scheme;
     struct volume_options options;
     struct minl2r_pool *pool;  /* minl2r */
+    uint32_t threshold;        /* of its pointer logging, bytes */
     struct tree_volume *trees; /* all others */
     struct file *files[VOLUME_FILES_MAX];
 };

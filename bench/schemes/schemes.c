@@ -6,9 +6,9 @@
 #include "bench/schemes/tree.h"
 
 const struct scheme *const schemes[] = {
-    &scheme_none,         &scheme_minl2r,       &scheme_minl2r_data, &scheme_minl2r_ptr,
-    &scheme_bpfs_ordered, &scheme_bpfs_durable, &scheme_sp,          &scheme_sjfs_eager,
-    &scheme_sjfs_lazy,    &scheme_journal,      &scheme_ordered,
+    &scheme_none,       &scheme_minl2r,       &scheme_minl2r_auto,  &scheme_minl2r_data,
+    &scheme_minl2r_ptr, &scheme_bpfs_ordered, &scheme_bpfs_durable, &scheme_sp,
+    &scheme_sjfs_eager, &scheme_sjfs_lazy,    &scheme_journal,      &scheme_ordered,
 };
 const size_t scheme_count = sizeof(schemes) / sizeof(schemes[0]);
 

@@ -193,6 +193,13 @@ static uint64_t a_pointer(uint64_t changed)
     return 8;
 }
 
+static uint64_t threshold; /* that was measured */
+
+static uint64_t the_lesser_in_time(uint64_t changed)
+{
+    return changed < threshold ? changed : 8;
+}
+
 static uint64_t the_lesser(uint64_t changed)
 {
     return changed * 2 < BLOCK ? changed : 8;
@@ -217,6 +224,7 @@ static const struct formula {
 } formulas[] = {
     {"none", nothing},
     {"minl2r", the_lesser},
+    {"minl2r-auto", the_lesser_in_time},
     {"minl2r-data", original_bytes},
     {"minl2r-ptr", a_pointer},
     {"bpfs-ordered", a_block},
@@ -266,6 +274,7 @@ static void test_formula(const struct formula *formula)
     unlink(path);
     assert_int_equal(volume_create(&volume, path, scheme_find(formula->scheme), &large),
                      0);
+    threshold = volume.threshold;
     for (uint64_t at = 0; at < large.file_size; at += sizeof(zeros))
         assert_int_equal(
             volume.scheme->write(volume.files[0], at, zeros, sizeof(zeros)), 0);
