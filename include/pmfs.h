@@ -157,6 +157,9 @@ int pmfs_unmount(struct pmfs *fs);
 /* The pool below, for minl2r_pool_info() and minl2r_stats_get(). */
 struct minl2r_pool *pmfs_pool(struct pmfs *fs);
 
+/* Inodes in DRAM now: those in use, looked up ones included, and unused ones that are kept. */
+uint64_t pmfs_cached_inodes(struct pmfs *fs);
+
 /* What mounting finished. The pool's own recovery is in struct minl2r_info. */
 struct pmfs_recovery {
     uint64_t orphans;   /* files without a name that were freed */

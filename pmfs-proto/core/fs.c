@@ -356,6 +356,11 @@ struct minl2r_pool *pmfs_pool(struct pmfs *fs)
     return fs->pool;
 }
 
+uint64_t pmfs_cached_inodes(struct pmfs *fs)
+{
+    return cache_inodes(fs);
+}
+
 void pmfs_recovery(const struct pmfs *fs, struct pmfs_recovery *recovery)
 {
     *recovery = fs->recovery;

@@ -55,6 +55,7 @@ static int open_pool(const struct daemon_options *options, struct pmfs **fs)
     const struct pmfs_mount_options mount_options = {
         .require = options->require,
         .flags = PMFS_COUNT_LOOKUPS | (options->read_only ? PMFS_READ_ONLY : 0u),
+        .cached_inodes = options->cached_inodes,
     };
     int error = pmfs_mount(options->pool, &mount_options, fs);
 

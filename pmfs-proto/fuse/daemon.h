@@ -13,7 +13,8 @@ struct daemon_options {
     const char *pid_file;   /* holds the pid of who serves, once mounted; NULL: none */
     const char *kernel_options; /* for mount(2), comma-separated; may be empty */
     enum minl2r_medium require; /* refuse a lesser medium; 0: take any */
-    bool foreground;            /* serve in this process */
+    uint64_t cached_inodes; /* kept although the kernel has forgotten them; 0: 65536 */
+    bool foreground;        /* serve in this process */
     bool single_thread;
     bool read_only; /* nothing is written to the pool */
     bool direct_io; /* file content bypasses the kernel's cache */

@@ -21,6 +21,7 @@ int status_read(struct pmfs *fs, struct pmfs_status *status)
     pmfs_recovery(fs, &status->finished);
     memcpy(status->uuid, info.uuid, sizeof(status->uuid));
     status->pool_size = info.pool_size;
+    status->cached_inodes = pmfs_cached_inodes(fs);
     status->pid = getpid();
     status->medium = info.medium;
     status->lanes = info.lanes;

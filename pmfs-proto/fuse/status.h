@@ -16,6 +16,7 @@ struct pmfs_status {
     struct pmfs_recovery finished;   /* what mounting brought to an end */
     uint8_t uuid[16];
     uint64_t pool_size;
+    uint64_t cached_inodes;
     int64_t pid;
     uint32_t medium; /* enum minl2r_medium */
     uint32_t lanes;

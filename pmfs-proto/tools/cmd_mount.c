@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "libminl2r/tools/console.h"
+#include "libminl2r/tools/size.h"
 #include "pmfs-proto/fuse/daemon.h"
 #include "pmfs-proto/tools/medium.h"
 #include "pmfs-proto/tools/mounts.h"
@@ -34,6 +35,9 @@ static const char help[] =
     "write() up\n"
     "                            to 1 MiB is one transaction, but there is no shared "
     "mmap()\n"
+    "        cached_inodes=N     keep N inodes in memory that the kernel has "
+    "forgotten, of\n"
+    "                            200 bytes each; 65536 unless said\n"
     "        pid_file=FILE       as --pid-file\n"
     "        noclone_fd          all threads share one descriptor of /dev/fuse\n"
     "        defaults, auto, noauto, user, nouser, users, owner, group, _netdev, "
@@ -124,6 +128,9 @@ static bool set_mount_option(struct request *request, const char *option)
         return true;
     if (strncmp(option, "require=", 8) == 0)
         return medium_parse(option + 8, &request->daemon.require);
+    if (strncmp(option, "cached_inodes=", 14) == 0)
+        return size_parse(option + 14, &request->daemon.cached_inodes) &&
+               request->daemon.cached_inodes > 0;
     if (strncmp(option, "pid_file=", 9) == 0)
         return set_pid_file(request, option + 9);
     return set_flag(&request->daemon, option) || request->sloppy;

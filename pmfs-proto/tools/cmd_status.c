@@ -177,12 +177,15 @@ static void print_costs(const struct mounted *where, const struct pmfs_status *s
         printf("  %-18s %14" PRIu64 " %12.2f per commit\n", counters[i].name, value,
                each);
     }
+    printf("  %-18s %14" PRIu64 " in memory now\n", "cached_inodes",
+           status->cached_inodes);
 }
 
 static void add_costs(cJSON *object, const struct pmfs_status *status)
 {
     for (size_t i = 0; i < COUNTER_COUNT; i++)
         json_add_count(object, counters[i].name, counter_value(status, i));
+    json_add_count(object, "cached_inodes", status->cached_inodes);
 }
 
 /* ---- Asking ------------------------------------------------------------------ */
@@ -359,8 +362,9 @@ int cmd_stats(int argc, char **argv)
         .help =
             "Usage: pmfs stats [--json] [PATH ...]\n\n"
             "What the transactions of mounted filesystems have cost since they were\n"
-            "mounted. A fence is one that had something to wait for; a line is 64 "
-            "bytes.\n\n" ARGUMENTS_HELP,
+            "mounted, and how many inodes are in the daemon's memory. A fence is one "
+            "that had\n"
+            "something to wait for; a line is 64 bytes.\n\n" ARGUMENTS_HELP,
         .print = print_costs,
         .add = add_costs,
     };

@@ -302,6 +302,10 @@ static void unknown_mount_options_are_refused(void **state)
     assert_said(f, "'write_back'");
     assert_int_equal(
         pmfs(f, "mount", "-o", "require=fast", f->pool, f->mountpoint, NULL), 1);
+    assert_int_equal(
+        pmfs(f, "mount", "-o", "cached_inodes=0", f->pool, f->mountpoint, NULL), 1);
+    assert_int_equal(
+        pmfs(f, "mount", "-o", "cached_inodes=many", f->pool, f->mountpoint, NULL), 1);
 }
 
 static void options_for_fstab_are_accepted(void **state)
@@ -801,6 +805,50 @@ static void stats_count_what_a_change_costs(void **state)
     assert_said(f, "pointer_swaps");
 }
 
+static bool drop_inodes(void)
+{
+    int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+    bool done = fd >= 0 && write(fd, "2", 1) == 1;
+
+    close(fd);
+    return done;
+}
+
+static double cached_inodes(struct mount_fixture *f)
+{
+    assert_int_equal(pmfs(f, "stats", "--json", f->mountpoint, NULL), 0);
+    return json_number(f, "cached_inodes");
+}
+
+/* What the kernel drops under pressure, as here, the daemon does not keep either. */
+static void inodes_that_the_kernel_forgets_leave_the_daemon_s_memory(void **state)
+{
+    enum { FILES = 20000, KEPT = 1000 };
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    struct mount_fixture *f = *state;
+
+    if (!drop_inodes())
+        skip();
+    mount_fs(f, "cached_inodes=1000");
+    int dir = open(f->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < FILES; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "%d", i);
+        assert_success(mknodat(dir, name, S_IFREG | 0644, 0));
+    }
+    close(dir);
+    assert_true(cached_inodes(f) > FILES);
+    /* Of what was used lately the first time only takes the mark away. */
+    for (int i = 0; i < 200 && cached_inodes(f) > 2 * KEPT; i++) {
+        drop_inodes();
+        nanosleep(&pause, NULL);
+    }
+    assert_in_range((uintmax_t)cached_inodes(f), 1, 2 * KEPT);
+    assert_int_equal(pmfs(f, "stats", f->mountpoint, NULL), 0);
+    assert_said(f, "cached_inodes");
+}
+
 static void what_is_not_mounted_has_no_status(void **state)
 {
     struct mount_fixture *f = *state;
@@ -885,6 +933,7 @@ int main(void)
         test_mounted(df_agrees_with_the_size_of_the_pool),
         test_mounted(stat_names_the_medium_and_who_serves),
         test_mounted(stats_count_what_a_change_costs),
+        test_made(inodes_that_the_kernel_forgets_leave_the_daemon_s_memory),
         test_made(what_is_not_mounted_has_no_status),
     };
 
