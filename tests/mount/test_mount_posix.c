@@ -953,18 +953,35 @@ static void assert_goes_stale(const struct mount_fixture *f, struct handle *hand
     assert_errno(fd, ESTALE);
 }
 
+/* One thread takes the lowest free number. */
+static void mount_single_threaded(struct mount_fixture *f)
+{
+    assert_int_equal(pmfs(f, "mount", "--single-thread", f->pool, f->mountpoint, NULL),
+                     0);
+}
+
+static ino_t number_of(const char *path)
+{
+    struct stat status;
+
+    assert_success(stat(path, &status));
+    return status.st_ino;
+}
+
 static void a_handle_opens_its_file_and_never_another(void **state)
 {
     struct mount_fixture *f = *state;
-    struct handle handle;
+    struct handle handle, other;
     char found[3];
 
     if (geteuid() != 0)
         skip();
+    mount_single_threaded(f);
     write_file(in_mount(f, "file"), "old", 3);
     handle = handle_of(in_mount(f, "file"));
+    ino_t number = number_of(in_mount(f, "file"));
     unmount_fs(f);
-    mount_fs(f, NULL);
+    mount_single_threaded(f);
     int fd = open_handle(f, &handle);
     assert_success(fd);
     assert_int_equal(read(fd, found, 3), 3);
@@ -973,11 +990,21 @@ static void a_handle_opens_its_file_and_never_another(void **state)
     assert_success(unlink(in_mount(f, "file")));
     assert_goes_stale(f, &handle);
     unmount_fs(f);
-    mount_fs(f, NULL);
-    write_file(in_mount(f, "file"), "new", 3); /* takes the same number */
-    unmount_fs(f);
-    mount_fs(f, NULL);
+    mount_single_threaded(f);
+    write_file(in_mount(f, "file"), "new", 3);
+    assert_int_equal(number_of(in_mount(f, "file")), number);
+    other = handle_of(in_mount(f, "file"));
+    assert_int_equal(other.handle.handle_bytes, handle.handle.handle_bytes);
+    assert_memory_not_equal(other.bytes, handle.bytes, handle.handle.handle_bytes);
     assert_errno(open_handle(f, &handle), ESTALE);
+    unmount_fs(f);
+    mount_single_threaded(f);
+    assert_errno(open_handle(f, &handle), ESTALE);
+    fd = open_handle(f, &other);
+    assert_success(fd);
+    assert_int_equal(read(fd, found, 3), 3);
+    assert_memory_equal(found, "new", 3);
+    close(fd);
 }
 
 int main(void)
@@ -1000,7 +1027,7 @@ int main(void)
         test_mounted(a_write_is_cut_off_at_the_largest_size_and_fails_beyond),
         test_mounted(trees_are_deeper_than_paths_are_long),
         test_mounted(positions_in_a_directory_stay_valid),
-        test_mounted(a_handle_opens_its_file_and_never_another),
+        test_made(a_handle_opens_its_file_and_never_another),
     };
 
     skip_without_fuse();
