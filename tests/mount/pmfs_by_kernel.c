@@ -733,7 +733,8 @@ int pmfs_mount(const char *path, const struct pmfs_mount_options *options,
     made->counts_lookups = options->flags & PMFS_COUNT_LOOKUPS;
     snprintf(made->mountpoint, sizeof(made->mountpoint), "%s-mount", path);
     mkdir(made->mountpoint, 0700);
-    rc = pmfs_tool("mount", path, made->mountpoint, NULL, NULL);
+    rc = pmfs_tool("mount", options->flags & PMFS_READ_ONLY ? "-oro" : "-orw", path,
+                   made->mountpoint, NULL);
     if (rc == 0)
         rc = add_node(made, open(made->mountpoint, O_PATH | O_CLOEXEC), &attr);
     if (rc == 0)

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Directories of many names: all are found, in any state of growing and shrinking, and
  * what is removed gives its blocks back. */
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include "pmfs-proto/core/dirent.h"
-#include "pmfs-proto/core/inode.h"
 #include "tests/pmfs/pmfs_fixture.h"
 #include "tests/unit/long.h"
 
-#define NAMES 4000
-#define LINKS_OF_A_FILE 4000 /* the other names are of files of their own */
+#define NAMES (BY_KERNEL ? 1000 : 4000)
+
+/* The other names are of files of their own, each of which has a descriptor by the kernel. */
+#define LINKS_OF_A_FILE (BY_KERNEL ? 4900 : 4000)
 
 /* Names of many lengths. */
 static const char *name_of(int number)
@@ -99,22 +96,22 @@ static void remove_but(struct fixture *f, uint64_t dir, int names, bool (*stays)
     }
 }
 
-static void grow_and_shrink(struct fixture *f, uint32_t block_size)
+static void grow_and_shrink(struct fixture *f, uint32_t block_size, int names)
 {
     mount_with_blocks_of(f, block_size);
-    uint64_t dir = make_large(f, NAMES);
+    uint64_t dir = make_large(f, names);
     uint64_t blocks = attr_of(f, dir).blocks;
 
-    assert_found(f, dir, NAMES, all);
+    assert_found(f, dir, names, all);
     fixture_fsck_and_mount(f);
-    assert_found(f, dir, NAMES, all);
-    remove_but(f, dir, NAMES, few);
+    assert_found(f, dir, names, all);
+    remove_but(f, dir, names, few);
     fixture_fsck_and_mount(f);
-    assert_found(f, dir, NAMES, few);
+    assert_found(f, dir, names, few);
     assert_true(attr_of(f, dir).blocks < blocks / 4);
-    remove_but(f, dir, NAMES, none);
+    remove_but(f, dir, names, none);
     fixture_fsck_and_mount(f);
-    assert_found(f, dir, NAMES, none);
+    assert_found(f, dir, names, none);
     assert_true(attr_of(f, dir).blocks * 512 <= block_size);
     assert_ok(pmfs_rmdir(f->fs, ROOT, "large"));
     fixture_fsck_and_mount(f);
@@ -122,23 +119,23 @@ static void grow_and_shrink(struct fixture *f, uint32_t block_size)
 
 static void names_are_found_and_blocks_given_back_with_blocks_of_512(void **state)
 {
-    grow_and_shrink(*state, 512);
+    grow_and_shrink(*state, 512, NAMES);
 }
 
 static void names_are_found_and_blocks_given_back_with_blocks_of_4096(void **state)
 {
-    grow_and_shrink(*state, 4096);
+    grow_and_shrink(*state, 4096, NAMES);
 }
 
 static void names_are_found_and_blocks_given_back_with_blocks_of_65536(void **state)
 {
-    grow_and_shrink(*state, 65536);
+    grow_and_shrink(*state, 65536, 4000);
 }
 
 /* A million with ./dev test --long. */
 static void a_very_large_directory_has_all_its_names(void **state)
 {
-    int names = is_long_test() ? 1000000 : 50000;
+    int names = BY_KERNEL ? 5000 : is_long_test() ? 1000000 : 50000;
     struct fixture *f = *state;
     uint64_t dir;
 
@@ -215,7 +212,8 @@ static void names_leave_whiteouts_in_a_directory_as_it_grows(void **state)
     }
     assert_int_equal(names_in(f, dir), 1000);
     fixture_fsck_and_mount(f);
-    assert_int_equal(f->summary.others, 500);
+    if (!BY_KERNEL)
+        assert_int_equal(f->summary.others, 500);
 }
 
 /* One name that moves on and on, in blocks that it leaves empty. */
@@ -282,177 +280,6 @@ static void listing_goes_on_while_a_directory_grows_and_shrinks(void **state)
     }
     for (int i = NAMES / 4; i < NAMES / 2; i++)
         assert_int_equal(listing.seen[i], 1);
-    fixture_fsck_and_mount(f);
-}
-
-#define EQUAL_SIZE 32u
-#define EQUAL_NAMES 8
-
-/*
- * Names whose hashes are equal in all bits. XXH3 multiplies the words of such a name in
- * pairs, each with something added by XOR: who knows the seed makes one factor 0, and
- * the other word is free. False: this seed wants a NUL or a '/'.
- */
-static bool make_equal_name(const struct pmfs *fs, int number,
-                            char name[EQUAL_SIZE + 1])
-{
-    for (uint32_t word = 0; word < EQUAL_SIZE / 8; word++) {
-        uint64_t secret = XXH_readLE64(XXH3_kSecret + (size_t)8 * word);
-        uint64_t zero = word % 2 ? secret - fs->hash_seed : secret + fs->hash_seed;
-
-        if (memchr(&zero, 0, sizeof(zero)) || memchr(&zero, '/', sizeof(zero)))
-            continue;
-        memset(name, 'a', EQUAL_SIZE);
-        name[EQUAL_SIZE] = 0;
-        memcpy(name + (size_t)8 * word, &zero, sizeof(zero));
-        name[(size_t)8 * (word ^ 1)] += (char)number;
-        return true;
-    }
-    return false;
-}
-
-static int note_first(void *arg, const struct pmfs_dirent *entry)
-{
-    uint64_t *next = arg;
-
-    if (*next)
-        return 1;
-    *next = entry->next_cookie;
-    return 0;
-}
-
-/* The names that a listing of one entry at a time has, without "." and "..". */
-static int list_one_by_one(struct fixture *f, uint64_t dir)
-{
-    int names = 0;
-
-    for (uint64_t at = 0;; names++) {
-        uint64_t next = 0;
-
-        assert_ok(pmfs_readdir(f->fs, dir, at, 0, note_first, &next));
-        if (!next)
-            return names - 2;
-        assert_true(next > at && next <= INT64_MAX);
-        at = next;
-    }
-}
-
-static void a_listing_that_breaks_off_between_equal_hashes_misses_none(void **state)
-{
-    char names[EQUAL_NAMES][EQUAL_SIZE + 1];
-    struct fixture *f = *state;
-    uint64_t dir;
-
-    mount_with_blocks_of(f, 4096);
-    dir = make_large(f, 200);
-    for (int i = 0; i < EQUAL_NAMES; i++) {
-        if (!make_equal_name(f->fs, i, names[i]))
-            skip();
-        assert_true(dirent_hash(f->fs, names[0], EQUAL_SIZE) ==
-                    dirent_hash(f->fs, names[i], EQUAL_SIZE));
-        make_file(f, dir, names[i]);
-        assert_int_equal(list_one_by_one(f, dir), 200 + i + 1);
-    }
-    for (int i = 0; i < EQUAL_NAMES - 1; i++) {
-        assert_ok(pmfs_unlink(f->fs, dir, names[i]));
-        find(f, dir, names[EQUAL_NAMES - 1]);
-        assert_int_equal(list_one_by_one(f, dir), 200 + EQUAL_NAMES - i - 1);
-    }
-    fixture_fsck_and_mount(f);
-}
-
-struct first {
-    uint64_t next_cookie; /* 0: there is none */
-    char name[PMFS_NAME_MAX + 1];
-};
-
-static int note_name(void *arg, const struct pmfs_dirent *entry)
-{
-    struct first *first = arg;
-
-    if (first->next_cookie)
-        return 1;
-    first->next_cookie = entry->next_cookie;
-    strcpy(first->name, entry->name);
-    return 0;
-}
-
-/* The number of an equal name, or -1. */
-static int number_of(char names[][EQUAL_SIZE + 1], int count, const char *name)
-{
-    for (int i = 0; i < count; i++) {
-        if (strcmp(names[i], name) == 0)
-            return i;
-    }
-    return -1;
-}
-
-/* Each goes when it has been listed, and another takes its place: those that stay are seen
- * once. */
-static void a_listing_sees_equal_hashes_once_while_those_before_go(void **state)
-{
-    char names[2 * EQUAL_NAMES][EQUAL_SIZE + 1];
-    int seen[2 * EQUAL_NAMES] = {0}, others = 0;
-    struct fixture *f = *state;
-    uint64_t dir;
-
-    mount_with_blocks_of(f, 4096);
-    dir = make_large(f, 200);
-    for (int i = 0; i < 2 * EQUAL_NAMES; i++) {
-        if (!make_equal_name(f->fs, i, names[i]))
-            skip();
-        if (i < EQUAL_NAMES)
-            make_file(f, dir, names[i]);
-    }
-    for (struct first entry = {0};;) {
-        uint64_t at = entry.next_cookie;
-
-        entry.next_cookie = 0;
-        assert_ok(pmfs_readdir(f->fs, dir, at, 0, note_name, &entry));
-        if (!entry.next_cookie)
-            break;
-        int number = number_of(names, 2 * EQUAL_NAMES, entry.name);
-        if (number < 0) {
-            others++;
-            continue;
-        }
-        seen[number]++;
-        assert_ok(pmfs_unlink(f->fs, dir, names[number]));
-        if (number < EQUAL_NAMES)
-            make_file(f, dir, names[EQUAL_NAMES + number]);
-    }
-    assert_int_equal(others, 200 + 2);
-    for (int i = 0; i < EQUAL_NAMES; i++)
-        assert_int_equal(seen[i], 1);
-    fixture_fsck_and_mount(f);
-}
-
-/* More than have positions of their own are refused; all other names are not. */
-static void a_name_too_many_with_one_hash_is_refused(void **state)
-{
-    struct fixture *f = *state;
-    char name[EQUAL_SIZE + 1];
-    uint64_t dir;
-    int count = 0;
-
-    mount_with_blocks_of(f, 65536);
-    dir = make_large(f, 200);
-    if (!make_equal_name(f->fs, 0, name))
-        skip();
-    while (pmfs_mknod(f->fs, dir, name, S_IFREG, 0, &nobody, &f->attr) == 0) {
-        assert_true(count < 100);
-        make_equal_name(f->fs, ++count, name);
-    }
-    assert_true(count > 60);
-    assert_error(pmfs_mknod(f->fs, dir, name, S_IFREG, 0, &nobody, &f->attr), ENOSPC);
-    make_file(f, dir, "another");
-    assert_int_equal(list_one_by_one(f, dir), 201 + count);
-    fixture_fsck_and_mount(f);
-    for (int i = 0; i < count; i++) {
-        make_equal_name(f->fs, i, name);
-        assert_ok(pmfs_unlink(f->fs, dir, name));
-        assert_int_equal(list_one_by_one(f, dir), 200 + count - i);
-    }
     fixture_fsck_and_mount(f);
 }
 
@@ -524,16 +351,13 @@ int main(void)
         TEST_EMPTY(names_are_found_and_blocks_given_back_with_blocks_of_4096),
         TEST_EMPTY(names_are_found_and_blocks_given_back_with_blocks_of_65536),
         TEST_EMPTY(a_very_large_directory_has_all_its_names),
-        TEST_EMPTY(blocks_of_a_shrunk_directory_are_few),
+        TEST_EMPTY_IN_PROCESS(blocks_of_a_shrunk_directory_are_few),
         TEST_EMPTY(names_change_within_a_directory_as_it_grows),
         TEST_EMPTY(names_leave_whiteouts_in_a_directory_as_it_grows),
         TEST_EMPTY(one_name_leaves_no_blocks_behind),
         TEST_EMPTY(listing_goes_on_while_a_directory_grows_and_shrinks),
-        TEST_EMPTY(a_listing_that_breaks_off_between_equal_hashes_misses_none),
-        TEST_EMPTY(a_listing_sees_equal_hashes_once_while_those_before_go),
-        TEST_EMPTY(a_name_too_many_with_one_hash_is_refused),
         TEST_EMPTY(names_are_removed_from_a_full_filesystem),
-        TEST_EMPTY(growing_and_shrinking_cost_three_fences_at_most),
+        TEST_EMPTY_IN_PROCESS(growing_and_shrinking_cost_three_fences_at_most),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
