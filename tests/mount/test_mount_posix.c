@@ -9,6 +9,7 @@
 #include <ftw.h>
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
@@ -161,7 +162,10 @@ static int act_rename(int dir, const void *arg)
     return result(renameat2(dir, renaming->from, dir, renaming->to, renaming->flags));
 }
 
-static void every_rename_answers_as_on_tmpfs(void **state)
+/* Calls `use` with every renaming there is a point in. */
+static void with_every_rename(struct mount_fixture *f,
+                              void (*use)(struct mount_fixture *f, const char *what,
+                                          act_fn *act, const void *arg))
 {
     static const char *const froms[] = {"file", "empty", "full",
                                         "fifo", "none",  "other/hard"};
@@ -176,7 +180,6 @@ static void every_rename_answers_as_on_tmpfs(void **state)
                                          RENAME_WHITEOUT,
                                          RENAME_WHITEOUT | RENAME_NOREPLACE,
                                          RENAME_WHITEOUT | RENAME_EXCHANGE};
-    struct mount_fixture *f = *state;
     char what[128];
 
     for (size_t i = 0; i < sizeof(froms) / sizeof(*froms); i++) {
@@ -186,10 +189,15 @@ static void every_rename_answers_as_on_tmpfs(void **state)
 
                 snprintf(what, sizeof(what), "rename %s to %s, flags %u", froms[i],
                          tos[j], all_flags[k]);
-                assert_as_on_tmpfs(f, what, act_rename, &renaming);
+                use(f, what, act_rename, &renaming);
             }
         }
     }
+}
+
+static void every_rename_answers_as_on_tmpfs(void **state)
+{
+    with_every_rename(*state, assert_as_on_tmpfs);
 }
 
 struct reader {
@@ -308,91 +316,92 @@ static int act_name(int dir, const void *arg)
     }
 }
 
+static const struct naming all_namings[] = {
+    {LINK, "file", "new", 0},
+    {LINK, "file", "other/file", 0},
+    {LINK, "file", "file", 0},
+    {LINK, "link", "new", 0},
+    {LINK, "fifo", "other/fifo", 0},
+    {LINK, "empty", "new", 0},
+    {LINK, "none", "new", 0},
+    {LINK, "file", "none/new", 0},
+    {LINK, "file", "file/new", 0},
+    {LINK, "file", long_name, 0},
+    {UNLINK, "file", NULL, 0},
+    {UNLINK, "link", NULL, 0},
+    {UNLINK, "fifo", NULL, 0},
+    {UNLINK, "empty", NULL, 0},
+    {UNLINK, "none", NULL, 0},
+    {UNLINK, "file/none", NULL, 0},
+    {UNLINK, ".", NULL, 0},
+    {UNLINK, long_name, NULL, 0},
+    {RMDIR, "empty", NULL, 0},
+    {RMDIR, "full", NULL, 0},
+    {RMDIR, "file", NULL, 0},
+    {RMDIR, "link", NULL, 0},
+    {RMDIR, "none", NULL, 0},
+    {RMDIR, "empty/.", NULL, 0},
+    {RMDIR, "full/inner/..", NULL, 0},
+    {MKDIR, "new", NULL, 0},
+    {MKDIR, "file", NULL, 0},
+    {MKDIR, "empty", NULL, 0},
+    {MKDIR, "dangling", NULL, 0},
+    {MKDIR, "none/new", NULL, 0},
+    {MKDIR, "file/new", NULL, 0},
+    {MKDIR, "", NULL, 0},
+    {MKDIR, long_name, NULL, 0},
+    {MKNOD, "new", NULL, S_IFREG},
+    {MKNOD, "new", NULL, S_IFIFO},
+    {MKNOD, "new", NULL, S_IFSOCK},
+    {MKNOD, "new", NULL, S_IFCHR},
+    {MKNOD, "new", NULL, S_IFBLK},
+    {MKNOD, "new", NULL, S_IFDIR},
+    {MKNOD, "file", NULL, S_IFREG},
+    {SYMLINK, "new", "anywhere", 0},
+    {SYMLINK, "new", "", 0},
+    {SYMLINK, "file", "anywhere", 0},
+    {SYMLINK, "new", long_target, 0},
+    {SYMLINK, "new", long_target + 1, 0},
+    {READLINK, "link", NULL, 0},
+    {READLINK, "file", NULL, 0},
+    {READLINK, "none", NULL, 0},
+    {OPEN, "file", NULL, O_RDWR},
+    {OPEN, "file", NULL, O_RDWR | O_CREAT | O_EXCL},
+    {OPEN, "new", NULL, O_RDWR | O_CREAT | O_EXCL},
+    {OPEN, "none", NULL, O_RDONLY},
+    {OPEN, "file", NULL, O_RDONLY | O_DIRECTORY},
+    {OPEN, "empty", NULL, O_RDONLY},
+    {OPEN, "empty", NULL, O_RDWR},
+    {OPEN, "empty", NULL, O_RDONLY | O_CREAT},
+    {OPEN, "link", NULL, O_RDONLY | O_NOFOLLOW},
+    {OPEN, "dangling", NULL, O_RDONLY},
+    {OPEN, "dangling", NULL, O_RDWR | O_CREAT},
+    {OPEN, "dangling", NULL, O_RDWR | O_CREAT | O_EXCL},
+    {OPEN, "loop", NULL, O_RDONLY},
+    {OPEN, "file/none", NULL, O_RDONLY},
+    {OPEN, "fifo", NULL, O_WRONLY},
+    {OPEN, "fifo", NULL, O_RDONLY},
+    {OPEN, long_name, NULL, O_RDONLY | O_CREAT},
+    {TRUNCATE, "file", NULL, 3},
+    {TRUNCATE, "file", NULL, -1},
+    {TRUNCATE, "empty", NULL, 3},
+    {TRUNCATE, "none", NULL, 3},
+    {TRUNCATE, "fifo", NULL, 3},
+};
+
+#define ALL_NAMINGS (sizeof(all_namings) / sizeof(*all_namings))
+
 static void every_call_with_a_name_answers_as_on_tmpfs(void **state)
 {
-    static const struct naming namings[] = {
-        {LINK, "file", "new", 0},
-        {LINK, "file", "other/file", 0},
-        {LINK, "file", "file", 0},
-        {LINK, "link", "new", 0},
-        {LINK, "fifo", "other/fifo", 0},
-        {LINK, "empty", "new", 0},
-        {LINK, "none", "new", 0},
-        {LINK, "file", "none/new", 0},
-        {LINK, "file", "file/new", 0},
-        {LINK, "file", long_name, 0},
-        {UNLINK, "file", NULL, 0},
-        {UNLINK, "link", NULL, 0},
-        {UNLINK, "fifo", NULL, 0},
-        {UNLINK, "empty", NULL, 0},
-        {UNLINK, "none", NULL, 0},
-        {UNLINK, "file/none", NULL, 0},
-        {UNLINK, ".", NULL, 0},
-        {UNLINK, long_name, NULL, 0},
-        {RMDIR, "empty", NULL, 0},
-        {RMDIR, "full", NULL, 0},
-        {RMDIR, "file", NULL, 0},
-        {RMDIR, "link", NULL, 0},
-        {RMDIR, "none", NULL, 0},
-        {RMDIR, "empty/.", NULL, 0},
-        {RMDIR, "full/inner/..", NULL, 0},
-        {MKDIR, "new", NULL, 0},
-        {MKDIR, "file", NULL, 0},
-        {MKDIR, "empty", NULL, 0},
-        {MKDIR, "dangling", NULL, 0},
-        {MKDIR, "none/new", NULL, 0},
-        {MKDIR, "file/new", NULL, 0},
-        {MKDIR, "", NULL, 0},
-        {MKDIR, long_name, NULL, 0},
-        {MKNOD, "new", NULL, S_IFREG},
-        {MKNOD, "new", NULL, S_IFIFO},
-        {MKNOD, "new", NULL, S_IFSOCK},
-        {MKNOD, "new", NULL, S_IFCHR},
-        {MKNOD, "new", NULL, S_IFBLK},
-        {MKNOD, "new", NULL, S_IFDIR},
-        {MKNOD, "file", NULL, S_IFREG},
-        {SYMLINK, "new", "anywhere", 0},
-        {SYMLINK, "new", "", 0},
-        {SYMLINK, "file", "anywhere", 0},
-        {SYMLINK, "new", long_target, 0},
-        {SYMLINK, "new", long_target + 1, 0},
-        {READLINK, "link", NULL, 0},
-        {READLINK, "file", NULL, 0},
-        {READLINK, "none", NULL, 0},
-        {OPEN, "file", NULL, O_RDWR},
-        {OPEN, "file", NULL, O_RDWR | O_CREAT | O_EXCL},
-        {OPEN, "new", NULL, O_RDWR | O_CREAT | O_EXCL},
-        {OPEN, "none", NULL, O_RDONLY},
-        {OPEN, "file", NULL, O_RDONLY | O_DIRECTORY},
-        {OPEN, "empty", NULL, O_RDONLY},
-        {OPEN, "empty", NULL, O_RDWR},
-        {OPEN, "empty", NULL, O_RDONLY | O_CREAT},
-        {OPEN, "link", NULL, O_RDONLY | O_NOFOLLOW},
-        {OPEN, "dangling", NULL, O_RDONLY},
-        {OPEN, "dangling", NULL, O_RDWR | O_CREAT},
-        {OPEN, "dangling", NULL, O_RDWR | O_CREAT | O_EXCL},
-        {OPEN, "loop", NULL, O_RDONLY},
-        {OPEN, "file/none", NULL, O_RDONLY},
-        {OPEN, "fifo", NULL, O_WRONLY},
-        {OPEN, "fifo", NULL, O_RDONLY},
-        {OPEN, long_name, NULL, O_RDONLY | O_CREAT},
-        {TRUNCATE, "file", NULL, 3},
-        {TRUNCATE, "file", NULL, -1},
-        {TRUNCATE, "empty", NULL, 3},
-        {TRUNCATE, "none", NULL, 3},
-        {TRUNCATE, "fifo", NULL, 3},
-    };
     struct mount_fixture *f = *state;
     char what[64];
 
     if (geteuid() != 0)
         skip();
-    memset(long_name, 'n', sizeof(long_name) - 1);
-    memset(long_target, 't', sizeof(long_target) - 1);
-    for (size_t i = 0; i < sizeof(namings) / sizeof(*namings); i++) {
-        snprintf(what, sizeof(what), "call %d with %.20s", (int)namings[i].call,
-                 namings[i].name);
-        assert_as_on_tmpfs(f, what, act_name, &namings[i]);
+    for (size_t i = 0; i < ALL_NAMINGS; i++) {
+        snprintf(what, sizeof(what), "call %d with %.20s", (int)all_namings[i].call,
+                 all_namings[i].name);
+        assert_as_on_tmpfs(f, what, act_name, &all_namings[i]);
     }
 }
 
@@ -728,6 +737,280 @@ static void access_control_lists_let_in_whom_they_name(void **state)
     assert_as_on_tmpfs(f, "writing", act_by_acl, &writing);
 }
 
+/* ---- Read-only ----------------------------------------------------------------- */
+
+/* The scene on a read-only mount, and on a read-only tmpfs that is mounted nowhere. */
+static int read_only_scene, read_only_tmpfs;
+
+static int open_dir(const char *path)
+{
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    assert_success(dir);
+    return dir;
+}
+
+/* The attributes that are to be changed, too. */
+static void make_read_only_scene(int dir)
+{
+    char path[64];
+
+    make_scene(dir);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/file", dir);
+    setxattr(path, "user.a", "old", 3, 0);
+}
+
+static void setup_read_only_scenes(struct mount_fixture *f)
+{
+    const char *path = in_dir(f, "tmpfs");
+
+    assert_success(mkdir(path, 0755));
+    assert_success(mount("tmpfs", path, "tmpfs", 0, NULL));
+    read_only_tmpfs = open_dir(path);
+    make_read_only_scene(read_only_tmpfs);
+    int error = mount(NULL, path, NULL, MS_REMOUNT | MS_RDONLY, NULL) < 0 ? errno : 0;
+    umount2(path, MNT_DETACH);
+    assert_int_equal(error, 0);
+
+    mount_fs(f, NULL);
+    int dir = open_dir(f->mountpoint);
+    make_read_only_scene(dir);
+    close(dir);
+    unmount_fs(f);
+    mount_fs(f, "ro");
+    read_only_scene = open_dir(f->mountpoint);
+}
+
+static unsigned refused; /* with EROFS, so far */
+
+static void assert_answers_as_read_only_tmpfs(struct mount_fixture *f, const char *what,
+                                              act_fn *act, const void *arg)
+{
+    int expected = act(read_only_tmpfs, arg), answer = act(read_only_scene, arg);
+
+    (void)f;
+    if (answer != expected)
+        print_error("%s: %s, on tmpfs %s\n", what, strerror(answer),
+                    strerror(expected));
+    assert_int_equal(answer, expected);
+    refused += answer == EROFS;
+}
+
+/* With `arg` as the path, in the directory that is the current one. */
+static int act_chmod(int dir, const void *arg)
+{
+    return result(fchmodat(dir, arg, 0600, 0));
+}
+
+static int act_chown(int dir, const void *arg)
+{
+    return result(fchownat(dir, arg, 1, 1, AT_SYMLINK_NOFOLLOW));
+}
+
+static int act_chown_to_nobody(int dir, const void *arg)
+{
+    return result(fchownat(dir, arg, (uid_t)-1, (gid_t)-1, 0));
+}
+
+static int act_touch(int dir, const void *arg)
+{
+    return result(utimensat(dir, arg, NULL, AT_SYMLINK_NOFOLLOW));
+}
+
+static int act_set_times(int dir, const void *arg)
+{
+    const struct timespec times[2] = {{.tv_sec = 1}, {.tv_nsec = UTIME_OMIT}};
+
+    return result(utimensat(dir, arg, times, 0));
+}
+
+static int act_is_writable(int dir, const void *arg)
+{
+    return result(faccessat(dir, arg, W_OK, 0));
+}
+
+/* The path of what `arg` names. */
+static const char *absolute(int dir, const void *arg)
+{
+    static char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, (const char *)arg);
+    return path;
+}
+
+static int act_setxattr(int dir, const void *arg)
+{
+    return result(lsetxattr(absolute(dir, arg), "user.a", "new", 3, 0));
+}
+
+static int act_set_trusted(int dir, const void *arg)
+{
+    return result(lsetxattr(absolute(dir, arg), "trusted.a", "new", 3, 0));
+}
+
+static int act_removexattr(int dir, const void *arg)
+{
+    return result(lremovexattr(absolute(dir, arg), "user.a"));
+}
+
+static int act_set_acl(int dir, const void *arg)
+{
+    return set_access(dir, arg, &minimal_acl);
+}
+
+static int act_set_default_acl(int dir, const void *arg)
+{
+    return set_default(dir, arg, &minimal_acl);
+}
+
+static int act_bind(int dir, const void *arg)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%.107s", absolute(dir, arg));
+    int answer = result(bind(server, (struct sockaddr *)&address, sizeof(address)));
+    close(server);
+    return answer;
+}
+
+/* By a descriptor, which can only be one to read. */
+static int with_descriptor(int dir, const char *path, int (*act)(int fd))
+{
+    int fd = openat(dir, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int answer = fd < 0 ? errno : result(act(fd));
+
+    if (fd >= 0)
+        close(fd);
+    return answer;
+}
+
+static int fchmod_of(int fd)
+{
+    return fchmod(fd, 0600);
+}
+
+static int futimens_of(int fd)
+{
+    return futimens(fd, NULL);
+}
+
+static int fsetxattr_of(int fd)
+{
+    return fsetxattr(fd, "user.b", "new", 3, 0);
+}
+
+static int act_fchmod(int dir, const void *arg)
+{
+    return with_descriptor(dir, arg, fchmod_of);
+}
+
+static int act_futimens(int dir, const void *arg)
+{
+    return with_descriptor(dir, arg, futimens_of);
+}
+
+static int act_fsetxattr(int dir, const void *arg)
+{
+    return with_descriptor(dir, arg, fsetxattr_of);
+}
+
+static int act_open_to_write(int dir, const void *arg)
+{
+    const struct naming naming = {OPEN, arg, NULL, O_WRONLY};
+
+    return act_open(dir, &naming);
+}
+
+static int act_open_to_truncate(int dir, const void *arg)
+{
+    const struct naming naming = {OPEN, arg, NULL, O_RDONLY | O_TRUNC};
+
+    return act_open(dir, &naming);
+}
+
+static int act_open_to_create(int dir, const void *arg)
+{
+    const struct naming naming = {OPEN, arg, NULL, O_RDONLY | O_CREAT};
+
+    return act_open(dir, &naming);
+}
+
+static int act_open_nameless(int dir, const void *arg)
+{
+    int fd = openat(dir, arg, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int answer = result(fd);
+
+    if (fd >= 0)
+        close(fd);
+    return answer;
+}
+
+static void with_every_change(struct mount_fixture *f)
+{
+    static const char *const names[] = {"file",     "other/hard", "empty", "full",
+                                        "link",     "dangling",   "loop",  "fifo",
+                                        "file/new", "none",       ".",     long_name};
+    static const struct {
+        const char *what;
+        act_fn *act;
+    } changes[] = {
+        {"chmod", act_chmod},
+        {"chown", act_chown},
+        {"chown to nobody", act_chown_to_nobody},
+        {"touch", act_touch},
+        {"setting times", act_set_times},
+        {"access", act_is_writable},
+        {"setxattr", act_setxattr},
+        {"setxattr trusted", act_set_trusted},
+        {"removexattr", act_removexattr},
+        {"ACL", act_set_acl},
+        {"default ACL", act_set_default_acl},
+        {"bind", act_bind},
+        {"fchmod", act_fchmod},
+        {"futimens", act_futimens},
+        {"fsetxattr", act_fsetxattr},
+        {"open to write", act_open_to_write},
+        {"open to truncate", act_open_to_truncate},
+        {"open to create", act_open_to_create},
+        {"open nameless", act_open_nameless},
+    };
+    char what[64];
+
+    for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+        for (size_t j = 0; j < sizeof(names) / sizeof(*names); j++) {
+            snprintf(what, sizeof(what), "%s of %.20s", changes[i].what, names[j]);
+            assert_answers_as_read_only_tmpfs(f, what, changes[i].act, names[j]);
+        }
+    }
+}
+
+static void every_change_of_a_read_only_mount_answers_as_on_tmpfs(void **state)
+{
+    static struct listing expected, found;
+    struct mount_fixture *f = *state;
+    char what[64], path[64];
+
+    if (geteuid() != 0)
+        skip();
+    setup_read_only_scenes(f);
+    refused = 0;
+    with_every_rename(f, assert_answers_as_read_only_tmpfs);
+    for (size_t i = 0; i < ALL_NAMINGS; i++) {
+        snprintf(what, sizeof(what), "call %d with %.20s", (int)all_namings[i].call,
+                 all_namings[i].name);
+        assert_answers_as_read_only_tmpfs(f, what, act_name, &all_namings[i]);
+    }
+    with_every_change(f);
+    assert_true(refused > 200);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", read_only_tmpfs);
+    list_tree(&expected, path, strlen(path));
+    list_tree(&found, f->mountpoint, strlen(f->mountpoint));
+    assert_string_equal(found.text, expected.text);
+    close(read_only_tmpfs);
+    close(read_only_scene);
+}
+
 /* ---- Special files ------------------------------------------------------------- */
 
 static void a_socket_and_a_fifo_connect_processes(void **state)
@@ -1020,6 +1303,7 @@ int main(void)
         test_mounted(setgid_directories_give_their_group_as_on_tmpfs),
         test_mounted(access_control_lists_are_as_on_tmpfs),
         test_made(access_control_lists_let_in_whom_they_name),
+        test_made(every_change_of_a_read_only_mount_answers_as_on_tmpfs),
         test_mounted(a_socket_and_a_fifo_connect_processes),
         test_mounted(flock_keeps_others_out),
         test_mounted(posix_locks_keep_other_processes_out_of_a_range),
@@ -1032,5 +1316,7 @@ int main(void)
 
     skip_without_fuse();
     umask(022);
+    memset(long_name, 'n', sizeof(long_name) - 1);
+    memset(long_target, 't', sizeof(long_target) - 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
