@@ -677,7 +677,8 @@ int pmfs_path_rename_whiteout(struct pmfs *fs, uint64_t dir, const char *path,
  * The path of the directory `ino`, from the root on: "/", "/a/b". NUL-terminated.
  *
  * Cost:    lists each directory on the way.
- * Errors:  -ENOTDIR, -ERANGE (`size` is too small), -ENOENT (removed), -ESTALE.
+ * Errors:  -ENOTDIR, -ERANGE (`size` is too small), -ENAMETOOLONG (more than PMFS_PATH_MAX
+ *          directories on the way), -ENOENT (removed), -ESTALE.
  */
 int pmfs_path_of(struct pmfs *fs, uint64_t ino, char *path, size_t size);
 

@@ -1134,6 +1134,8 @@ static void trees_are_deeper_than_paths_are_long(void **state)
 {
     enum { DEPTH = 1000 };
     struct mount_fixture *f = *state;
+    struct stat deepest;
+    char number[24];
     int dir = open(f->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     for (int i = 0; i < DEPTH; i++) {
@@ -1144,7 +1146,16 @@ static void trees_are_deeper_than_paths_are_long(void **state)
         dir = next;
     }
     assert_errno(renameat(AT_FDCWD, in_mount(f, "deep"), dir, "loop"), EINVAL);
+    assert_success(fstat(dir, &deepest));
     close(dir);
+    unmount_fs(f);
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);
+    assert_said(f, "clean: 0 files, 1001 directories");
+    assert_int_equal(pmfs(f, "fsck", "--repair", "--yes", f->pool, NULL), 0);
+    assert_int_equal(pmfs(f, "dump", f->pool, NULL), 0);
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)deepest.st_ino);
+    assert_int_equal(pmfs(f, "dump", f->pool, number, NULL), 0);
+    mount_fs(f, NULL);
     assert_int_equal(run(f, "rm", "-rf", in_mount(f, "deep"), NULL), 0);
     unmount_fs(f);
     assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);

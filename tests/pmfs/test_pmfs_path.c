@@ -340,6 +340,28 @@ static void assert_path_of(struct fixture *f, uint64_t ino, const char *expected
     assert_string_equal(path, expected);
 }
 
+/* Longer than any path that a call takes, as far as that is allowed to be. */
+static void path_of_a_deep_directory_is_whole_or_refused(void **state)
+{
+    static char path[3 * PMFS_PATH_MAX];
+    struct fixture *f = *state;
+    uint64_t dir = ROOT;
+
+    fixture_mkfs(f, 64 * MIB);
+    fixture_mount(f);
+    for (uint32_t depth = 1; depth <= PMFS_PATH_MAX; depth++)
+        dir = make_dir(f, dir, "d");
+    assert_ok(pmfs_path_of(f->fs, dir, path, sizeof(path)));
+    assert_int_equal(strlen(path), 2 * PMFS_PATH_MAX);
+    for (uint32_t i = 0; i < PMFS_PATH_MAX; i++)
+        assert_memory_equal(path + 2 * i, "/d", 2);
+    assert_error(pmfs_path_of(f->fs, dir, path, PMFS_PATH_MAX), ERANGE);
+    dir = make_dir(f, dir, "d");
+    assert_error(pmfs_path_of(f->fs, dir, path, sizeof(path)), ENAMETOOLONG);
+    fixture_fsck_and_mount(f);
+    assert_int_equal(f->summary.directories, PMFS_PATH_MAX + 2);
+}
+
 static void path_of_a_directory_follows_its_moves(void **state)
 {
     struct fixture *f = *state;
@@ -437,6 +459,7 @@ int main(void)
         TEST(link_follows_if_asked),
         TEST(setattr_reaches_what_the_path_leads_to),
         TEST(path_of_a_directory_follows_its_moves),
+        TEST_EMPTY(path_of_a_deep_directory_is_whole_or_refused),
         TEST(walk_beside_moves_finds_the_right_file_or_none),
     };
 
