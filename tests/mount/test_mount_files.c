@@ -694,6 +694,63 @@ static void times_are_kept_to_the_nanosecond(void **state)
     assert_memory_equal(&status.st_mtim, &times[1], sizeof(times[1]));
 }
 
+static struct timespec atime_of(const char *path)
+{
+    struct stat status;
+
+    assert_success(lstat(path, &status));
+    return status.st_atim;
+}
+
+/* Reads everything, in every way. */
+static void read_all(struct mount_fixture *f)
+{
+    char byte;
+
+    assert_file_holds(in_mount(f, "file"), "content", 7);
+    int fd = open(in_mount(f, "file"), O_RDONLY | O_DIRECT | O_CLOEXEC);
+    assert_int_equal(read(fd, &byte, 1), 1);
+    char *mapped = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(mapped != MAP_FAILED);
+    assert_int_equal(mapped[0], 'c');
+    munmap(mapped, 4096);
+    close(fd);
+    assert_int_equal(run(f, "ls", "-lR", f->mountpoint, NULL), 0);
+    assert_int_equal(readlink(in_mount(f, "link"), &byte, 1), 1);
+}
+
+/* As pmfs(1) says: whatever kind of access times is asked for. */
+static void reading_changes_no_access_time(void **state)
+{
+    static const char *const options[] = {"rw", "relatime", "strictatime", "noatime",
+                                          "nodiratime"};
+    static const char *const names[] = {"file", "dir", "link"};
+    static const struct timespec old[2] = {{1000, 5}, {.tv_nsec = UTIME_OMIT}};
+    struct mount_fixture *f = *state;
+
+    mount_fs(f, NULL);
+    write_file(in_mount(f, "file"), "content", 7);
+    assert_success(mkdir(in_mount(f, "dir"), 0755));
+    write_file(in_mount(f, "dir/inner"), "content", 7);
+    assert_success(symlink("file", in_mount(f, "link")));
+    for (size_t i = 0; i < 3; i++)
+        assert_success(
+            utimensat(AT_FDCWD, in_mount(f, names[i]), old, AT_SYMLINK_NOFOLLOW));
+    unmount_fs(f);
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
+        mount_fs(f, options[i]);
+        read_all(f);
+        for (size_t j = 0; j < 6; j++) { /* before and after a remount */
+            struct timespec atime = atime_of(in_mount(f, names[j % 3]));
+
+            assert_memory_equal(&atime, &old[0], sizeof(atime));
+            if (j == 2)
+                remount(f);
+        }
+        unmount_fs(f);
+    }
+}
+
 /* The kernel's own idea of "now" is some milliseconds old. */
 static void touching_a_file_makes_it_no_older(void **state)
 {
@@ -1126,6 +1183,7 @@ int main(void)
         test_mounted(a_cached_listing_shows_what_came_and_went),
         test_mounted(a_directory_that_is_not_empty_stays),
         test_mounted(times_are_kept_to_the_nanosecond),
+        test_made(reading_changes_no_access_time),
         test_mounted(touching_a_file_makes_it_no_older),
         test_mounted(a_time_that_cannot_be_kept_becomes_the_nearest),
         test_mounted(writing_changes_the_modification_time),

@@ -359,6 +359,51 @@ static void setattr_now_is_now(void **state)
     assert_true(f->attr.mtime_ns > made_ns);
 }
 
+static int ignore_entry(void *arg, const struct pmfs_dirent *entry)
+{
+    (void)arg, (void)entry;
+    return 0;
+}
+
+/* noatime: also where the last access is older than the last change. */
+static void reading_changes_no_time(void **state)
+{
+    const struct pmfs_attr old = {.atime_ns = 12345678901};
+    struct fixture *f = *state;
+    uint64_t inos[3] = {make_file(f, ROOT, "file"), make_dir(f, ROOT, "dir")};
+    struct pmfs_attr before[3];
+    char found[16];
+    size_t size;
+    uint64_t at;
+
+    assert_ok(pmfs_symlink(f->fs, ROOT, "link", "target", &nobody, &f->attr));
+    inos[2] = f->attr.ino;
+    write_text(f, inos[0], 0, "content");
+    assert_ok(pmfs_setxattr(f->fs, inos[0], "user.a", "value", 5, 0));
+    make_file(f, inos[1], "inner");
+    for (int i = 0; i < 3; i++) {
+        if (!S_ISLNK(attr_of(f, inos[i]).mode))
+            assert_ok(pmfs_setattr(f->fs, inos[i], &old, PMFS_SET_ATIME, NULL));
+        before[i] = attr_of(f, inos[i]);
+    }
+    assert_bytes(f, inos[0], 0, "content", 7);
+    assert_ok(pmfs_seek(f->fs, inos[0], 0, PMFS_SEEK_DATA, &at));
+    assert_ok(pmfs_getxattr(f->fs, inos[0], "user.a", found, sizeof(found), &size));
+    assert_ok(pmfs_listxattr(f->fs, inos[0], found, sizeof(found), &size));
+    assert_ok(pmfs_readdir(f->fs, inos[1], 0, 0, ignore_entry, NULL));
+    find(f, inos[1], "inner");
+    assert_ok(pmfs_readlink(f->fs, inos[2], found, sizeof(found)));
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < 3; i++) {
+            struct pmfs_attr after = attr_of(f, inos[i]);
+
+            assert_memory_equal(&after, &before[i], sizeof(after));
+        }
+        fixture_remount(f);
+    }
+    assert_int_equal(before[0].atime_ns, old.atime_ns);
+}
+
 static void write_and_truncate_set_times(void **state)
 {
     struct fixture *f = *state;
@@ -520,6 +565,7 @@ int main(void)
         TEST_IN_PROCESS(large_file_is_freed_by_unlink),
         TEST(setattr_sets_what_the_mask_names_and_nothing_else),
         TEST(setattr_now_is_now),
+        TEST(reading_changes_no_time),
         TEST(write_and_truncate_set_times),
         TEST(statfs_follows_what_is_used),
         TEST_IN_PROCESS(overwrite_costs_two_fences),
