@@ -1031,17 +1031,165 @@ static long requests(const struct mount_fixture *f)
     return count;
 }
 
+/* Also of a file that has attributes. */
 static void writing_asks_for_no_attribute(void **state)
 {
     struct mount_fixture *f = *state;
     int fd = open_new(in_mount(f, "file"));
 
-    assert_int_equal(write(fd, "content", 7), 7);
-    long before = requests(f);
-    for (int i = 0; i < 100; i++)
-        assert_int_equal(pwrite(fd, "content", 7, i), 7);
-    assert_in_range(requests(f) - before, 100, 110);
+    for (int with = 0; with < 2; with++) {
+        assert_int_equal(write(fd, "content", 7), 7);
+        long before = requests(f);
+        for (int i = 0; i < 100; i++)
+            assert_int_equal(pwrite(fd, "content", 7, i), 7);
+        assert_in_range(requests(f) - before, 100, 110);
+        assert_success(fsetxattr(fd, "user.name", "value", 5, 0));
+    }
     close(fd);
+}
+
+/* ---- What the kernel need not ask for ------------------------------------------ */
+
+typedef void step_fn(struct mount_fixture *f);
+
+static void look_up_nothing(struct mount_fixture *f)
+{
+    assert_errno(access(in_mount(f, "none"), F_OK), ENOENT);
+    assert_errno(access(in_mount(f, "dir/none"), F_OK), ENOENT);
+}
+
+static void look_up_a_path(struct mount_fixture *f)
+{
+    assert_success(access(in_mount(f, "dir/inner"), R_OK));
+}
+
+static void ask_for_attributes(struct mount_fixture *f)
+{
+    stat_of(in_mount(f, "dir/inner"));
+    stat_of(in_mount(f, "dir"));
+}
+
+static void open_a_file(struct mount_fixture *f)
+{
+    int fd = open(in_mount(f, "file"), O_RDWR | O_CLOEXEC);
+
+    assert_success(fd);
+    assert_success(fsync(fd));
+    assert_success(close(fd));
+}
+
+static void open_a_directory(struct mount_fixture *f)
+{
+    int fd = open(in_mount(f, "dir"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    assert_success(fd);
+    assert_success(fsync(fd));
+    assert_success(close(fd));
+}
+
+static void read_a_file(struct mount_fixture *f)
+{
+    char found[7];
+    int fd = open(in_mount(f, "file"), O_RDONLY | O_CLOEXEC);
+
+    assert_int_equal(read(fd, found, sizeof(found)), sizeof(found));
+    assert_success(close(fd));
+}
+
+static void read_a_link(struct mount_fixture *f)
+{
+    char found[8];
+
+    assert_int_equal(readlink(in_mount(f, "link"), found, sizeof(found)), 4);
+}
+
+static int list_directory(const char *path)
+{
+    DIR *dir = opendir(path);
+    int names = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir) != NULL)
+        names++;
+    closedir(dir);
+    return names;
+}
+
+static void list_a_directory(struct mount_fixture *f)
+{
+    assert_int_equal(list_directory(in_mount(f, "dir")), 3);
+}
+
+static long requests_of(struct mount_fixture *f, step_fn *step, int times)
+{
+    long before = requests(f);
+
+    for (int i = 0; i < times; i++)
+        step(f);
+    return requests(f) - before;
+}
+
+static const struct {
+    const char *what;
+    step_fn *step;
+} steps[] = {
+    {"names of nothing", look_up_nothing},
+    {"names", look_up_a_path},
+    {"attributes", ask_for_attributes},
+    {"opening", open_a_file},
+    {"opening directories", open_a_directory},
+    {"reading", read_a_file},
+    {"links", read_a_link},
+    {"listing", list_a_directory},
+};
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+/* Nobody else changes the filesystem, so what was asked once holds: neither after a second,
+ * which is what libfuse gives unless told otherwise, does the kernel ask again. */
+static void what_the_kernel_knows_it_does_not_ask_again(void **state)
+{
+    enum { TIMES = 50 };
+    struct mount_fixture *f = *state;
+
+    assert_success(mkdir(in_mount(f, "dir"), 0755));
+    write_file(in_mount(f, "dir/inner"), "content", 7);
+    write_file(in_mount(f, "file"), "content", 7);
+    assert_success(symlink("file", in_mount(f, "link")));
+    remount(f);
+    for (size_t i = 0; i < STEPS; i++)
+        requests_of(f, steps[i].step, 3);
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < STEPS; i++) {
+            long asked = requests_of(f, steps[i].step, TIMES);
+
+            if (asked > 0)
+                print_error("%s: %ld requests\n", steps[i].what, asked);
+            assert_int_equal(asked, 0);
+        }
+        usleep(1100 * 1000);
+    }
+}
+
+/* A listing brings the attributes of all that it names. */
+static void listing_a_directory_brings_what_is_in_it(void **state)
+{
+    enum { NAMES = 200 };
+    struct mount_fixture *f = *state;
+    char name[16];
+
+    assert_success(mkdir(in_mount(f, "dir"), 0755));
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof(name), "dir/%d", i);
+        write_file(in_mount(f, name), "content", 7);
+    }
+    remount(f);
+    long before = requests(f);
+    assert_int_equal(list_directory(in_mount(f, "dir")), NAMES + 2);
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof(name), "dir/%d", i);
+        assert_int_equal(stat_of(in_mount(f, name)).st_size, 7);
+    }
+    assert_in_range(requests(f) - before, 1, NAMES / 4);
 }
 
 /* A capability as setcap(8) writes it: cap_net_raw, permitted and effective. */
@@ -1196,6 +1344,8 @@ int main(void)
         test_made(trusted_attributes_are_listed_to_root_only),
         test_mounted(copying_and_archiving_keep_attributes),
         test_mounted(writing_asks_for_no_attribute),
+        test_mounted(what_the_kernel_knows_it_does_not_ask_again),
+        test_mounted(listing_a_directory_brings_what_is_in_it),
         test_made(writing_drops_a_capability),
         test_mounted(changing_the_owner_drops_privileges),
         test_mounted(a_write_that_does_not_fit_changes_nothing),
