@@ -135,15 +135,17 @@ static int check_for_programs(const char *pool)
 
 /* ---- Repairing --------------------------------------------------------------- */
 
-/* The end of input is a no. */
+/* The end of input is a no. A line is one answer, however long. */
 static bool is_answered_yes(void)
 {
-    char line[64];
-
     printf("? [y/N] ");
     fflush(stdout);
-    return fgets(line, sizeof(line), stdin) != NULL &&
-           (line[0] == 'y' || line[0] == 'Y');
+
+    int first = getchar();
+
+    for (int c = first; c != '\n' && c != EOF;)
+        c = getchar();
+    return first == 'y' || first == 'Y';
 }
 
 static bool ask_person(void *arg, const char *what, const char *how,

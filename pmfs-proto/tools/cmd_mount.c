@@ -54,7 +54,10 @@ static const char help[] =
 
 static const char helper_help[] =
     "Usage: mount.pmfs POOL DIRECTORY [-sfnv] [-o OPTIONS]\n\n"
-    "Called by mount(8); see `pmfs mount --help`.\n";
+    "Called by mount(8); see `pmfs mount --help`.\n\n"
+    "  -s   ignore unknown options\n"
+    "  -f   do everything but mount\n"
+    "  -n, -v, -t TYPE, -N NAMESPACE   without effect here\n";
 
 struct request {
     struct daemon_options daemon;

@@ -622,6 +622,29 @@ static void fsck_repairs_nothing_without_an_answer(void **state)
     assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 4);
 }
 
+static void fsck_repairs_what_a_person_agrees_to(void **state)
+{
+    static const char *const noes[] = {"n", "", "maybe", "ny", " y"};
+    struct mount_fixture *f = *state;
+    char script[512];
+
+    damage_bitmap(f);
+    for (size_t i = 0; i < sizeof(noes) / sizeof(noes[0]); i++) {
+        snprintf(script, sizeof(script), "yes '%s' | " PMFS_TOOL " fsck --repair %s",
+                 noes[i], f->pool);
+        assert_int_equal(run(f, "sh", "-c", script, NULL), 4);
+        assert_said(f, "mark the pool's own blocks as allocated? [y/N] ");
+        assert_said(f, "left: it was declined");
+    }
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 4);
+    snprintf(script, sizeof(script), "yes | " PMFS_TOOL " fsck --repair %s", f->pool);
+    assert_int_equal(run(f, "sh", "-c", script, NULL), 1);
+    assert_said(f, "mark the pool's own blocks as allocated? [y/N] ");
+    assert_int_equal(pmfs(f, "fsck", f->pool, NULL), 0);
+    mount_fs(f, NULL);
+    assert_file_holds(in_mount(f, "file"), "content", 7);
+}
+
 static void fsck_tells_programs_what_it_repaired(void **state)
 {
     struct mount_fixture *f = *state;
@@ -921,6 +944,7 @@ int main(void)
         test_mounted(fsck_counts_findings_about_the_pool_and_looks_at_the_files),
         test_mounted(fsck_repairs_what_it_is_told_to),
         test_mounted(fsck_repairs_nothing_without_an_answer),
+        test_mounted(fsck_repairs_what_a_person_agrees_to),
         test_mounted(fsck_tells_programs_what_it_repaired),
         test_empty(fsck_says_in_json_why_it_could_not_check),
         test_empty(json_is_utf8_whatever_names_are),

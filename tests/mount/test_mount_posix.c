@@ -1038,6 +1038,71 @@ static void a_socket_and_a_fifo_connect_processes(void **state)
     close(writer);
 }
 
+/* ---- Mount options --------------------------------------------------------------- */
+
+static bool device_opens(const struct mount_fixture *f)
+{
+    int fd = open(in_mount(f, "null"), O_WRONLY | O_CLOEXEC);
+    bool opens = fd >= 0 && write(fd, "x", 1) == 1;
+
+    assert_true(opens || errno == EACCES);
+    close(fd);
+    return opens;
+}
+
+/* A copy of cat(1) of root's, run by another user. */
+static int status_of_program(const struct mount_fixture *f, const char *path)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (setgid(NOBODY) < 0 || setuid(NOBODY) < 0)
+            _exit(255);
+        execl(in_mount(f, "program"), "cat", path, NULL);
+        _exit(errno == EACCES ? 126 : 255);
+    }
+    return exit_status_of(pid);
+}
+
+static void options_say_what_special_files_and_programs_do(void **state)
+{
+    static const struct {
+        const char *options;
+        bool device, program, set_id;
+    } cases[] = {
+        {"allow_other", false, true, false},
+        {"allow_other,nodev,nosuid,exec", false, true, false},
+        {"allow_other,dev", true, true, false},
+        {"allow_other,suid", false, true, true},
+        {"allow_other,noexec", false, false, false},
+        {"allow_other,suid,noexec,dev", true, false, false},
+        {"allow_other,dev,nodev,suid,nosuid,noexec,exec", false, true, false},
+    };
+    struct mount_fixture *f = *state;
+    char secret[PATH_MAX];
+
+    if (geteuid() != 0)
+        skip();
+    snprintf(secret, sizeof(secret), "%s", in_dir(f, "secret"));
+    write_file(secret, "content", 7);
+    assert_success(chmod(secret, 0600));
+    assert_success(chmod(f->dir, 0755));
+    mount_fs(f, NULL);
+    assert_success(mknod(in_mount(f, "null"), S_IFCHR | 0666, makedev(1, 3)));
+    assert_int_equal(run(f, "cp", "/bin/cat", in_mount(f, "program"), NULL), 0);
+    assert_success(chmod(in_mount(f, "program"), 04755));
+    unmount_fs(f);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        mount_fs(f, cases[i].options);
+        assert_int_equal(device_opens(f), cases[i].device);
+        assert_int_equal(status_of_program(f, "/dev/null"), cases[i].program ? 0 : 126);
+        assert_int_equal(status_of_program(f, secret), !cases[i].program ? 126
+                                                       : cases[i].set_id ? 0
+                                                                         : 1);
+        unmount_fs(f);
+    }
+}
+
 /* ---- Locks --------------------------------------------------------------------- */
 
 static void flock_keeps_others_out(void **state)
@@ -1316,6 +1381,7 @@ int main(void)
         test_made(access_control_lists_let_in_whom_they_name),
         test_made(every_change_of_a_read_only_mount_answers_as_on_tmpfs),
         test_mounted(a_socket_and_a_fifo_connect_processes),
+        test_made(options_say_what_special_files_and_programs_do),
         test_mounted(flock_keeps_others_out),
         test_mounted(posix_locks_keep_other_processes_out_of_a_range),
         test_mounted(files_reach_16_tib_and_no_further),
