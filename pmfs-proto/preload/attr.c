@@ -2,11 +2,13 @@
 /* attr.c - what inodes say of themselves, and changing it. */
 #include "pmfs-proto/preload/preload.h"
 
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/xattr.h>
@@ -318,9 +320,36 @@ ALIAS(euidaccess, eaccess);
 
 /* ---- Modes and owners ---------------------------------------------------------- */
 
+static bool is_capable(int capability)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    return syscall(SYS_capget, &header, sets) == 0 &&
+           sets[CAP_TO_INDEX(capability)].effective & CAP_TO_MASK(capability);
+}
+
+/* Set-group-ID is not for who is neither in the group nor may give such bits. */
+static bool keeps_setgid(const struct pmfs_attr *attr)
+{
+    return is_in_group(attr->gid, getegid()) || is_capable(CAP_FSETID);
+}
+
+static int target_chmod(struct target *target, mode_t mode)
+{
+    struct pmfs_attr values = {.mode = mode & 07777}, attr;
+    struct pmfs *fs;
+    int rc = mode & S_ISGID ? target_getattr(target, &fs, &attr) : 0;
+
+    if (rc < 0)
+        return rc;
+    if (mode & S_ISGID && !keeps_setgid(&attr))
+        values.mode &= ~(uint32_t)S_ISGID;
+    return target_setattr(target, &values, PMFS_SET_MODE);
+}
+
 INTERPOSE(int, fchmodat, (int dir, const char *path, mode_t mode, int flags))
 {
-    const struct pmfs_attr values = {.mode = mode & 07777};
     struct target target;
     int rc;
 
@@ -338,7 +367,7 @@ INTERPOSE(int, fchmodat, (int dir, const char *path, mode_t mode, int flags))
             rc = -EOPNOTSUPP;
     }
     if (rc == 0)
-        rc = target_setattr(&target, &values, PMFS_SET_MODE);
+        rc = target_chmod(&target, mode);
     return target_end(&target, rc);
 }
 
@@ -354,14 +383,12 @@ INTERPOSE(int, lchmod, (const char *path, mode_t mode))
 
 INTERPOSE(int, fchmod, (int fd, mode_t mode))
 {
-    const struct pmfs_attr values = {.mode = mode & 07777};
     struct target target;
     int rc;
 
     if (target_find_fd(&target, fd, &rc))
         return REAL(fchmod)(fd, mode);
-    return target_end(&target,
-                      rc < 0 ? rc : target_setattr(&target, &values, PMFS_SET_MODE));
+    return target_end(&target, rc < 0 ? rc : target_chmod(&target, mode));
 }
 
 static int target_chown(struct target *target, uid_t uid, gid_t gid)
@@ -369,8 +396,16 @@ static int target_chown(struct target *target, uid_t uid, gid_t gid)
     const struct pmfs_attr values = {.uid = uid, .gid = gid};
     unsigned mask =
         (uid != (uid_t)-1 ? PMFS_SET_UID : 0u) | (gid != (gid_t)-1 ? PMFS_SET_GID : 0u);
+    struct pmfs_attr attr;
+    struct pmfs *fs;
+    int rc = target_getattr(target, &fs, &attr);
 
-    return target_setattr(target, &values, mask | PMFS_DROP_PRIVILEGES);
+    if (rc < 0)
+        return rc;
+    mask |= PMFS_DROP_PRIVILEGES;
+    if (attr.mode & S_ISGID && !keeps_setgid(&attr))
+        mask |= PMFS_DROP_SETGID;
+    return target_setattr(target, &values, mask);
 }
 
 INTERPOSE(int, fchownat, (int dir, const char *path, uid_t uid, gid_t gid, int flags))

@@ -183,17 +183,61 @@ struct pair {
     bool is_host; /* both are */
 };
 
-/* Both of one filesystem, or -EXDEV. pair_end() or pair_host() must follow. */
-static int pair_find(struct pair *pair, int from_dir, const char *from,
-                     enum follow follow, int to_dir, const char *to)
+/* Is it too long only at the end, which the kernel looks at last? */
+static bool ends_too_long(const char *path, int rc)
 {
-    int from_rc = place_find(&pair->from, from_dir, from, follow);
+    size_t size;
+
+    if (rc != -ENAMETOOLONG || strlen(path) > PMFS_PATH_MAX)
+        return false;
+    while ((size = strcspn(path, "/")) <= PMFS_NAME_MAX && path[size])
+        path += size + strspn(path + size, "/");
+    return size > PMFS_NAME_MAX && !path[size + strspn(path + size, "/")];
+}
+
+/* Why there is nothing at a place, or `rc`. */
+static int missing_or(const struct place *at, int rc)
+{
+    struct pmfs_attr attr;
+    int missing = at->is_host ? 0
+                              : pmfs_path_getattr(at->fs, at->at.parent, at->at.name,
+                                                  PMFS_PATH_NOFOLLOW, &attr);
+
+    return missing < 0 ? missing : rc;
+}
+
+/* Both of one filesystem, or -EXDEV. pair_end() or pair_host() must follow. */
+static int pair_find(struct pair *pair, int from_dir, const char *from, int to_dir,
+                     const char *to)
+{
+    int from_rc = place_find(&pair->from, from_dir, from, FOLLOW_NEVER);
     int to_rc = place_find_second(&pair->to, &pair->from, to_dir, to);
 
     pair->is_host = pair->from.is_host && pair->to.is_host;
-    if (from_rc < 0 || to_rc < 0)
-        return from_rc < 0 ? from_rc : to_rc;
-    return pair->from.is_host == pair->to.is_host ? 0 : -EXDEV;
+    if (from_rc < 0 && !ends_too_long(from, from_rc))
+        return from_rc;
+    if (to_rc < 0 && !ends_too_long(to, to_rc))
+        return to_rc;
+    if (pair->from.is_host != pair->to.is_host)
+        return -EXDEV;
+    if (from_rc < 0)
+        return from_rc;
+    return to_rc < 0 ? missing_or(&pair->from, to_rc) : 0;
+}
+
+/* As pair_find(), but that the old name is there comes before all about the new one. */
+static int pair_find_to_link(struct pair *pair, int from_dir, const char *from,
+                             bool follows, int to_dir, const char *to)
+{
+    int from_rc = place_find(&pair->from, from_dir, from, follows ? FOLLOW : NOFOLLOW);
+    int to_rc = place_find_second(&pair->to, &pair->from, to_dir, to);
+
+    pair->is_host = pair->from.is_host && pair->to.is_host;
+    if (from_rc == 0 && to_rc == 0 && pair->from.is_host != pair->to.is_host)
+        to_rc = -EXDEV;
+    if (from_rc < 0)
+        return from_rc;
+    return to_rc < 0 ? missing_or(&pair->from, to_rc) : 0;
 }
 
 static int pair_end(struct pair *pair, long rc)
@@ -269,7 +313,7 @@ INTERPOSE(int, linkat,
 
     if (file)
         return wrong ? (int)handle_refuse(file, EINVAL) : link_fd(file, to_dir, to);
-    rc = pair_find(&pair, from_dir, from, follows ? FOLLOW : NOFOLLOW, to_dir, to);
+    rc = pair_find_to_link(&pair, from_dir, from, follows, to_dir, to);
     if (pair.is_host)
         return pair_host(&pair, REAL(linkat)(pair.from.dir, pair.from.path, pair.to.dir,
                                              pair.to.path, flags));
@@ -314,7 +358,7 @@ INTERPOSE(int, renameat2,
           (int from_dir, const char *from, int to_dir, const char *to, unsigned flags))
 {
     struct pair pair;
-    int rc = pair_find(&pair, from_dir, from, FOLLOW_NEVER, to_dir, to);
+    int rc = pair_find(&pair, from_dir, from, to_dir, to);
 
     if (pair.is_host)
         return pair_host(&pair, REAL(renameat2)(pair.from.dir, pair.from.path,

@@ -313,6 +313,68 @@ static void flags_of_renames(void)
     }
 }
 
+/* Which of two mistakes is told. */
+static void mistakes_in_both_names(void)
+{
+    static char too_long[NAME_MAX + 2], in_none[NAME_MAX + 8], below[NAME_MAX + 8];
+    const char *const names[] = {"file", "none",      "none/x", too_long,
+                                 below,  in_none,     "dir",    "file/x",
+                                 "",     "../none/x", "link/x", "link"};
+    int dir = open(now->dir, O_RDONLY | O_DIRECTORY);
+
+    memset(too_long, 'n', NAME_MAX + 1);
+    snprintf(in_none, sizeof(in_none), "none/%s", too_long);
+    snprintf(below, sizeof(below), "%s/x", too_long);
+    for (size_t i = 0; i < COUNT(names); i++)
+        for (size_t j = 0; j < COUNT(names); j++) {
+            put("file", "text");
+            mkdir(path("dir"), 0755);
+            symlink(too_long, path("link"));
+            note("%zu %zu", i, j);
+            TRY(renameat2(dir, names[i], dir, names[j], 0));
+            TRY(linkat(dir, names[i], dir, names[j], 0));
+            unlinkat(dir, names[j], 0);
+            unlinkat(dir, names[j], AT_REMOVEDIR);
+        }
+    close(dir);
+}
+
+static void note_mode(int fd)
+{
+    struct stat stat;
+
+    assert_int_equal(fstat(fd, &stat), 0);
+    note("mode %o", stat.st_mode);
+}
+
+/* What becomes of set-ID bits, for root and for others in and out of the group. */
+static void set_id_bits(void)
+{
+    static const mode_t modes[] = {02755, 02745, 06711, 06600, 04755, 02000};
+    static const struct {
+        uid_t uid;
+        gid_t gid;
+    } who[] = {{0, 0}, {1001, 50}, {1001, 60}};
+
+    int fd = open(path("file"), O_RDWR | O_CREAT, 0644);
+
+    note("as root: %d", geteuid() == 0);
+    for (size_t i = 0; geteuid() == 0 && i < COUNT(who); i++)
+        for (size_t j = 0; j < COUNT(modes); j++) {
+            assert_int_equal(fchown(fd, who[i].uid, 50), 0);
+            assert_int_equal(fchmod(fd, modes[j]), 0);
+            assert_int_equal(setegid(who[i].gid), 0);
+            assert_int_equal(seteuid(who[i].uid), 0);
+            TRY(fchown(fd, (uid_t)-1, (gid_t)-1));
+            note_mode(fd);
+            TRY(fchmod(fd, modes[j]));
+            note_mode(fd);
+            assert_int_equal(seteuid(0), 0);
+            assert_int_equal(setegid(0), 0);
+        }
+    close(fd);
+}
+
 /* Of files without a name. */
 static void flags_of_nameless(void)
 {
@@ -702,6 +764,8 @@ static void texts_that_are_none(void)
     X(copies)                                                                          \
     X(flags_of_names)                                                                  \
     X(flags_of_renames)                                                                \
+    X(mistakes_in_both_names)                                                          \
+    X(set_id_bits)                                                                     \
     X(flags_of_nameless)                                                               \
     X(flags_of_statx)                                                                  \
     X(modes_of_access)                                                                 \
