@@ -355,29 +355,28 @@ static int collect_both(const struct trie *trie, uint64_t twin,
     return rc;
 }
 
-/*
- * Puts what is left of a block together with what its neighbour has. It is no matter
- * if there is no room for that, or no memory: then it goes on as it is.
- */
+/* Puts what is left of a block together with what its neighbour has. */
 static int join(struct trie *trie, struct minl2r_tx *tx,
                 const struct pm_dirent *leaving, struct dir_change *change, bool *done)
 {
-    struct hashed *list = NULL;
+    struct hashed *list;
     uint64_t twin, count = 0;
     bool is_small = false;
-    int rc = 0;
+    int rc;
 
-    if (trie_has_twin(trie, &twin))
-        list = malloc((size_t)2 * dirent_count_max(trie->fs) * sizeof(*list));
-    if (!list)
+    if (change->no_join || !trie_has_twin(trie, &twin))
         return 0;
+    list = malloc((size_t)2 * dirent_count_max(trie->fs) * sizeof(*list));
+    change->joins = true;
+    if (!list)
+        return -ENOMEM;
     rc = collect_both(trie, twin, leaving, list, &count, &is_small);
-    if (rc == 0 && is_small) {
+    change->joins = is_small;
+    if (rc == 0 && is_small)
         rc = trie_join(trie, tx, twin, list, count, &change->head);
-        *done = rc == 0;
-    }
+    *done = rc == 0 && is_small;
     free(list);
-    return rc == -ENOSPC || rc == -ENOMEM ? 0 : rc;
+    return rc;
 }
 
 /* Gives blocks back, if that is how to remove an entry: then it is *done. */

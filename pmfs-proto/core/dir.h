@@ -36,14 +36,26 @@ struct dir_change {
     uint32_t heir_type;
     const void *added_to; /* the block that an entry was put into, or NULL */
     bool has_left;        /* `leaving` was removed, or passed on, with the adding */
+    bool no_join;         /* blocks are left as they are, however little is in them */
+    bool joins;           /* blocks were to be joined */
 };
+
+/*
+ * Removing needs log only, but joining blocks wants a block, memory and more log. Once one
+ * of these has failed, the transaction has a part of it: it has to be aborted, and done
+ * again with `no_join`.
+ */
+static inline bool dir_asks_again(const struct dir_change *change, int rc)
+{
+    return change->joins && !change->no_join && (rc == -ENOSPC || rc == -ENOMEM);
+}
 
 /* Adds the entry of a name that dir_find() has not found, but where it would be. */
 int dir_add(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
             const struct name *name, const struct dir_entry *place, uint64_t ino,
             uint32_t type, struct dir_change *change);
 
-/* Removes the entry of a name. */
+/* Removes the entry of a name. See dir_asks_again(). */
 int dir_remove(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *inode,
                const struct name *name, const struct dir_entry *entry,
                struct dir_change *change);

@@ -624,31 +624,44 @@ static int drop_name(struct pmfs *fs, struct minl2r_tx *tx, const struct inode *
     return rc < 0 ? rc : set_ctime(tx, inode, now_ns);
 }
 
-static int remove_transaction(struct pmfs *fs, struct inode *parent,
-                              struct inode *child, const struct name *name,
-                              const struct dir_entry *entry)
+static int try_to_remove(struct pmfs *fs, struct inode *parent, struct inode *child,
+                         const struct name *name, const struct dir_entry *entry,
+                         struct dir_change *change)
 {
     int64_t now = fs_now_ns();
-    struct dir_change change = {.head = changed_head(parent, now)};
     enum pm_state state = child->state;
     struct minl2r_tx *tx;
     int rc = begin(fs, &tx);
 
     if (rc != 0)
         return rc;
+    change->head = changed_head(parent, now);
     /* In the order of make_transaction(): a lane's changes lie near those of its last
      * ones, one by one. */
     rc = drop_name(fs, tx, child, now, &state);
     if (rc == 0)
-        rc = dir_remove(fs, tx, parent, name, entry, &change);
+        rc = dir_remove(fs, tx, parent, name, entry, change);
     if (rc == 0)
-        rc = inode_set_head(tx, parent, &change.head);
+        rc = inode_set_head(tx, parent, &change->head);
     if (rc == 0 && is_directory(child))
         rc = inode_set_nlink(tx, parent, parent->place.pm->nlink - 1);
     rc = fs_end(tx, rc);
     if (rc == 0)
         orphan_unlinked(fs, child, state);
     return rc;
+}
+
+static int remove_transaction(struct pmfs *fs, struct inode *parent,
+                              struct inode *child, const struct name *name,
+                              const struct dir_entry *entry)
+{
+    struct dir_change change = {0};
+    int rc = try_to_remove(fs, parent, child, name, entry, &change);
+
+    if (!dir_asks_again(&change, rc))
+        return rc;
+    change = (struct dir_change){.no_join = true};
+    return try_to_remove(fs, parent, child, name, entry, &change);
 }
 
 /* Locks for removal. -ENOTEMPTY. */
@@ -740,6 +753,7 @@ struct rename {
     const struct pmfs_cred *cred; /* whose a whiteout is; NULL: none is made */
     struct make whiteout;         /* its child, or NULL */
     bool one_parent;
+    bool no_join; /* of blocks where the old name was */
     enum pm_state victim_state;
 };
 
@@ -964,8 +978,9 @@ static int queue_rename(struct rename *rename, struct minl2r_tx *tx)
     int64_t now = fs_now_ns();
     int rc;
 
-    from->change.head = changed_head(from->parent, now);
-    to->change.head = changed_head(to->parent, now);
+    from->change = (struct dir_change){.head = changed_head(from->parent, now),
+                                       .no_join = rename->no_join};
+    to->change = (struct dir_change){.head = changed_head(to->parent, now)};
     rc = queue_entries(rename, tx);
     if (rc == 0)
         rc = queue_parent(tx, from);
@@ -992,7 +1007,7 @@ static int add_whiteout(struct rename *rename, struct minl2r_tx *tx)
     return add_child(&rename->whiteout);
 }
 
-static int rename_transaction(struct rename *rename)
+static int try_to_rename(struct rename *rename)
 {
     struct inode *victim = rename->to.inode;
     struct minl2r_tx *tx;
@@ -1013,6 +1028,16 @@ static int rename_transaction(struct rename *rename)
     if (victim && !(rename->flags & PMFS_RENAME_EXCHANGE))
         orphan_unlinked(rename->fs, victim, rename->victim_state);
     return 0;
+}
+
+static int rename_transaction(struct rename *rename)
+{
+    int rc = try_to_rename(rename);
+
+    if (!dir_asks_again(&rename->from.change, rc))
+        return rc;
+    rename->no_join = true;
+    return try_to_rename(rename);
 }
 
 /* With both parents locked. */
