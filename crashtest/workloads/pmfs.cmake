@@ -10,6 +10,7 @@ set(pmfs_sources
     pmfs_scene.c
     pmfs_tree.c)
 set(pmfs_wrapped
+    change_drop_privileges
     dir_add dir_pass_on dir_remove dir_replace
     fs_attach fs_end fs_now_ns getrandom
     inode_attr inode_check inode_lock inode_set_head inode_set_nlink inode_set_parent

@@ -9,6 +9,7 @@
 #include "crashtest/workloads/door.h"
 #include "libminl2r/alloc.h"
 #include "pmfs-proto/core/dir.h"
+#include "pmfs-proto/core/file.h"
 #include "pmfs-proto/core/map.h"
 #include "pmfs-proto/core/orphan.h"
 #include "pmfs-proto/core/trie.h"
@@ -29,6 +30,8 @@ enum bug {
     NONE,
     NLINK_ALONE,
     PARENT_ALONE,
+    PRIVILEGES_ALONE,
+    PRIVILEGES_LATE,
     STATE_ALONE,
     STATE_LATE,
     STATE_KEPT,
@@ -98,6 +101,12 @@ static const struct pmfs_mutant mutants[] = {
     MUTANT("parent_of_rename", "A4",
            "a directory's parent changes in a transaction of its own", "fsck",
            PARENT_ALONE, "exchange-A/C-B", 0),
+    MUTANT("privileges_before_write", "A4",
+           "a write drops privileges in a transaction of its own", "fsck",
+           PRIVILEGES_ALONE, "write-block-dropping-foo", 0),
+    MUTANT("privileges_after_write", "A4",
+           "a write is there, and then the file loses its privileges", "tree",
+           PRIVILEGES_LATE, "append1-dropping-bits-foo", 0),
     MUTANT("state_before_name", "O3", "a new inode is in use before it has a name",
            "fsck", STATE_ALONE, "creat-foo", 0),
     MUTANT("state_before_unlink", "O3", "an inode is an orphan while it has a name",
@@ -387,6 +396,8 @@ int __wrap_inode_set_nlink(struct minl2r_tx *tx, const struct inode *inode,
                            uint32_t nlink);
 int __real_inode_set_nlink(struct minl2r_tx *tx, const struct inode *inode,
                            uint32_t nlink);
+int __wrap_change_drop_privileges(struct change *change, bool setgid);
+int __real_change_drop_privileges(struct change *change, bool setgid);
 int __wrap_inode_set_parent(struct minl2r_tx *tx, const struct inode *inode,
                             uint64_t parent);
 int __real_inode_set_parent(struct minl2r_tx *tx, const struct inode *inode,
@@ -442,6 +453,23 @@ int __wrap_inode_set_nlink(struct minl2r_tx *tx, const struct inode *inode,
     struct minl2r_tx *alone = begin_alone(NLINK_ALONE, tx);
 
     return end_alone(alone, tx, __real_inode_set_nlink(alone, inode, nlink));
+}
+
+/* The bits only, with PRIVILEGES_LATE. */
+int __wrap_change_drop_privileges(struct change *change, bool setgid)
+{
+    const uint32_t *mode = &change->inode->place.pm->mode;
+    const uint32_t left = *mode & ~(uint32_t)(S_ISUID | S_ISGID);
+    struct minl2r_tx *tx = change->tx;
+
+    if (state.bug == PRIVILEGES_LATE)
+        return put_off(mode, &left, sizeof(left));
+    change->tx = begin_alone(PRIVILEGES_ALONE, tx);
+    int rc = __real_change_drop_privileges(change, setgid);
+
+    rc = end_alone(change->tx, tx, rc);
+    change->tx = tx;
+    return rc;
 }
 
 int __wrap_inode_set_parent(struct minl2r_tx *tx, const struct inode *inode,

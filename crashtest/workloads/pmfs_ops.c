@@ -164,6 +164,33 @@ static int has_attribute(struct scene *scene, const struct op *op)
                : pmfs_setxattr(scene->fs, attr.ino, "user.name", value, op->offset, 0);
 }
 
+/* With set-user-ID and set-group-ID bits. */
+static int has_set_id(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    int rc = need_file(scene, op->path);
+
+    if (rc == 0)
+        rc = scene_find(scene, op->path, &attr);
+    return rc != 0 ? rc
+                   : pmfs_setattr(scene->fs, attr.ino,
+                                  &(struct pmfs_attr){.mode = S_ISUID | S_ISGID | 0755},
+                                  PMFS_SET_MODE, NULL);
+}
+
+/* And capabilities. */
+static int has_privileges(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    int rc = has_set_id(scene, op);
+
+    if (rc == 0)
+        rc = scene_find(scene, op->path, &attr);
+    return rc != 0 ? rc
+                   : pmfs_setxattr(scene->fs, attr.ino, "security.capability",
+                                   "any twenty bytes....", 20, 0);
+}
+
 /* An ACL: the owner, user 1, the group, a mask, others. */
 static const uint8_t acl[4 + 5 * 8] = {
     2, 0, 0,   0,   1,   0,   7,  0, 255, 255, 255, 255, 2,   0,  6,
@@ -183,6 +210,13 @@ static int has_acl(struct scene *scene, const struct op *op)
     int rc = need_file(scene, op->path);
 
     return rc < 0 ? rc : set_acl(scene, op->path, "system.posix_acl_access");
+}
+
+static int has_own_default_acl(struct scene *scene, const struct op *op)
+{
+    int rc = need_empty(scene, op->path);
+
+    return rc < 0 ? rc : set_acl(scene, op->path, "system.posix_acl_default");
 }
 
 /* The directory `to` has one for what is made in it. */
@@ -220,6 +254,22 @@ static int has_sparse_file(struct scene *scene, const struct op *op)
     if (rc == 0)
         rc = scene_find(scene, op->path, &attr);
     return rc != 0 ? rc : scene_write(scene, attr.ino, 20 * BLOCK, 100, 0);
+}
+
+/* All of it is a hole, and the file `to` has blocks. */
+static int has_hole(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    int rc = need_absent(scene, op->path);
+
+    if (rc == 0)
+        rc = scene_create(scene, op->path, 0);
+    if (rc == 0)
+        rc = scene_find(scene, op->path, &attr);
+    if (rc == 0)
+        rc = pmfs_setattr(scene->fs, attr.ino, &(struct pmfs_attr){.size = 3 * BLOCK},
+                          PMFS_SET_SIZE, NULL);
+    return rc < 0 ? rc : need_file_of(scene, op->to, 3 * BLOCK);
 }
 
 static int has_open_file(struct scene *scene, const struct op *op)
@@ -797,6 +847,15 @@ static int run_append(struct scene *scene, const struct op *op)
     return rc < 0 ? rc : scene_write(scene, attr.ino, 0, op->size, PMFS_APPEND);
 }
 
+/* With the flags op->mode. */
+static int run_write_dropping(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, op->path, &attr);
+
+    return rc < 0 ? rc : scene_write(scene, attr.ino, op->offset, op->size, op->mode);
+}
+
 static int run_link(struct scene *scene, const struct op *op)
 {
     struct pmfs_attr attr;
@@ -910,6 +969,13 @@ static int run_chown(struct scene *scene, const struct op *op)
                PMFS_SET_UID | PMFS_SET_GID);
 }
 
+/* op->mode says what is set and dropped. */
+static int run_set_dropping(struct scene *scene, const struct op *op)
+{
+    return set(scene, op, &(struct pmfs_attr){.uid = 1, .gid = 2, .size = op->size},
+               op->mode);
+}
+
 static int run_utimes(struct scene *scene, const struct op *op)
 {
     return set(scene, op, &(struct pmfs_attr){.atime_ns = 11, .mtime_ns = 12},
@@ -946,6 +1012,47 @@ static int run_removexattr(struct scene *scene, const struct op *op)
 static int run_set_acl(struct scene *scene, const struct op *op)
 {
     return set_acl(scene, op->path, "system.posix_acl_access");
+}
+
+static int run_set_acl_dropping(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, op->path, &attr);
+
+    return rc < 0 ? rc
+                  : pmfs_setxattr(scene->fs, attr.ino, "system.posix_acl_access", acl,
+                                  sizeof(acl), PMFS_XATTR_DROPS_SETGID);
+}
+
+static int run_set_default_acl(struct scene *scene, const struct op *op)
+{
+    return set_acl(scene, op->path, "system.posix_acl_default");
+}
+
+static int remove_acl(struct scene *scene, const struct op *op, const char *name)
+{
+    struct pmfs_attr attr;
+    int rc = scene_find(scene, op->path, &attr);
+
+    return rc < 0 ? rc : pmfs_removexattr(scene->fs, attr.ino, name);
+}
+
+static int run_remove_acl(struct scene *scene, const struct op *op)
+{
+    return remove_acl(scene, op, "system.posix_acl_access");
+}
+
+static int run_remove_default_acl(struct scene *scene, const struct op *op)
+{
+    return remove_acl(scene, op, "system.posix_acl_default");
+}
+
+static int run_mknod(struct scene *scene, const struct op *op)
+{
+    struct pmfs_attr attr;
+
+    return pmfs_mknod(scene->fs, PMFS_ROOT_INO, op->path, S_IFCHR | 0600, 0x103, &owner,
+                      &attr);
 }
 
 static int run_mkfifo(struct scene *scene, const struct op *op)
@@ -1218,6 +1325,10 @@ static int run_repair(struct scene *scene, const struct op *op)
     {                                                                                  \
         "chmod-" path, prepare, run_chmod, path, NULL, 0, 0, EXTRA, mode               \
     }
+#define DROPPING(name, prepare, run, offset, size, mode)                               \
+    {                                                                                  \
+        name "-foo", prepare, run, "foo", NULL, offset, size, EXTRA, mode              \
+    }
 #define NAMES(what, prepare, run, low, high, removed)                                  \
     {                                                                                  \
         what "-D", prepare, run, "D", NULL, low, high, EXTRA, removed                  \
@@ -1312,6 +1423,7 @@ const struct op ops[] = {
     EXTRA_OP("symlink9", has_nothing, run_symlink, "link", NULL, 0, 9),
     EXTRA_OP("symlink1500", has_nothing, run_symlink, "link", NULL, 0, 1500),
     EXTRA_OP("mkfifo", has_nothing, run_mkfifo, "fifo", NULL, 0, 0),
+    EXTRA_OP("mknod", has_nothing, run_mknod, "device", NULL, 0, 0),
     NAMES("split", has_names, run_link_low, 8, 7, 0),
     NAMES("split-leaving", has_names, run_rename_low, 8, 7, 0),
     {"split-whiteout-D", has_names, run_whiteout_low, "D", NULL, 8, 7, EXTRA | OP_SLOW,
@@ -1357,6 +1469,8 @@ const struct op ops[] = {
     EXTRA_OP("shorten-long", has_long_file, run_truncate, "long", NULL, 0, 100),
     EXTRA_OP("unlink-long", has_long_file, run_unlink, "long", NULL, 0, 0),
     EXTRA_OP("copy-foo-A/bar", has_files, run_copy, "foo", "A/bar", 600, 600),
+    EXTRA_OP("copy-hole-foo", has_hole, run_copy, "hole", "foo", 0, 1000),
+    EXTRA_OP("copy-hole-A/bar", has_hole, run_copy, "hole", "A/bar", 100, 1200),
     EXTRA_OP("setxattr-foo", has_file, run_setxattr, "foo", NULL, 0, 20),
     EXTRA_OP("setxattr1200-foo", has_file, run_setxattr, "foo", NULL, 0, 1200),
     EXTRA_OP("replacexattr-foo", has_attribute, run_setxattr, "foo", NULL, 30, 20),
@@ -1367,6 +1481,31 @@ const struct op ops[] = {
     {"chmod-acl-foo", has_acl, run_chmod, "foo", NULL, 0, 0, EXTRA, 0604},
     EXTRA_OP("creat-inheriting", has_default_acl, run_creat, "A/new", "A", 0, 0),
     EXTRA_OP("mkdir-inheriting", has_default_acl, run_mkdir, "A/new", "A", 0, 0),
+    EXTRA_OP("removeacl-foo", has_acl, run_remove_acl, "foo", NULL, 0, 0),
+    EXTRA_OP("setdefaultacl-A", has_empty, run_set_default_acl, "A", NULL, 0, 0),
+    EXTRA_OP("removedefaultacl-A", has_own_default_acl, run_remove_default_acl, "A",
+             NULL, 0, 0),
+    DROPPING("setacl-dropping", has_set_id, run_set_acl_dropping, 0, 0, 0),
+    DROPPING("write-dropping", has_privileges, run_write_dropping, 100, 100,
+             PMFS_WRITE_DROPS_PRIVILEGES),
+    DROPPING("write-block-dropping", has_privileges, run_write_dropping, 0, BLOCK,
+             PMFS_WRITE_DROPS_PRIVILEGES | PMFS_WRITE_DROPS_SETGID),
+    DROPPING("extend-dropping", has_privileges, run_write_dropping, 300, 1500,
+             PMFS_WRITE_DROPS_PRIVILEGES),
+    DROPPING("append1-dropping", has_privileges, run_write_dropping, 0, 1,
+             PMFS_APPEND | PMFS_WRITE_DROPS_PRIVILEGES),
+    DROPPING("append1-dropping-bits", has_set_id, run_write_dropping, 0, 1,
+             PMFS_APPEND | PMFS_WRITE_DROPS_PRIVILEGES),
+    DROPPING("write-dropping-capabilities", has_privileges, run_write_dropping, 100,
+             100, PMFS_WRITE_DROPS_CAPABILITIES),
+    DROPPING("shorten-dropping", has_privileges, run_set_dropping, 0, 300,
+             PMFS_SET_SIZE | PMFS_DROP_PRIVILEGES),
+    DROPPING("lengthen-dropping-bits", has_set_id, run_set_dropping, 0, 3000,
+             PMFS_SET_SIZE | PMFS_DROP_PRIVILEGES),
+    DROPPING("chown-dropping", has_privileges, run_set_dropping, 0, 0,
+             PMFS_SET_UID | PMFS_SET_GID | PMFS_DROP_PRIVILEGES),
+    DROPPING("chown-dropping-bits", has_set_id, run_set_dropping, 0, 0,
+             PMFS_SET_UID | PMFS_DROP_SETGID),
     EXTRA_OP("write-orphan", has_orphan, run_write_open, "foo", NULL, 100, 1000),
     EXTRA_OP("release-orphan", has_orphan, run_release, "foo", NULL, 0, 0),
     EXTRA_OP("tmpfile", has_anything, run_tmpfile, NULL, NULL, 0, 0),
