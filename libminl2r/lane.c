@@ -119,6 +119,6 @@ void lane_note_word(struct minl2r_pool *pool, const struct lane *lane,
 {
     const uint64_t *note = &pool_lane(pool, lane->index)->word;
 
-    if (*note != word)
+    if (pm_load64(note) != word)
         pm_store_piece(phase, note, &word, sizeof(word));
 }

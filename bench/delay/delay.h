@@ -11,17 +11,22 @@
  *              lines, after the first of them was flushed or streamed. What this
  *              machine takes counts; the fence waits for what is left. So nothing is
  *              faster than here, and nothing is paid twice.
- *   Reads      n lines take no less than read_ns + (n - 1) * read_line_ns. Lines that
- *              the thread has read or flushed lately are in a cache of 1 MiB, and free;
- *              streaming drops them.
+ *   Reads      A load goes to the medium if its line is in no cache: if the thread has
+ *              not read, stored or flushed it lately (a cache has 1 MiB), or has
+ *              streamed to it since. n such lines of one copy or comparison take no
+ *              less than read_ns + (n - 1) * read_line_ns. Lines that are prefetched
+ *              come likewise, while other things are done; a load of one waits for what
+ *              is left. Stores fetch nothing, and flushes keep lines in the cache.
  *   Bandwidth  The lines of all threads share one bus for writes and one for reads. A
  *              phase takes its place on it at its fence, behind those whose fences came
  *              before; idle time is not saved up.
  *
  * Reads are seen where memory that pm_map() or pm_adopt() knows is the source of
- * pm_store(), pm_store_nt() or a call of memcpy(): original bytes that are logged,
- * blocks that are copied, files that are read. Not seen are loads by pointer and what
- * the compiler makes of copies of few bytes: slots, headers, comparisons.
+ * pm_store(), pm_store_nt() or a call of memcpy(), or is changed by pm_or64(),
+ * pm_and64() or pm_max64(): blocks that are copied, files that are read. What compilers
+ * make of small copies, comparisons and loads of words is seen in code that was compiled
+ * with loads.h: the library's core (link `minl2r_seen`, not `minl2r_static`) and the
+ * schemes (`bench_schemes_seen`). Plain dereferences are not.
  */
 #ifndef BENCH_DELAY_H
 #define BENCH_DELAY_H
@@ -54,15 +59,27 @@ const struct delay_medium *delay_find(const char *name);
  */
 void delay_use(const struct delay_medium *medium);
 
-/* As a read of `size` bytes of PM that the model does not see. */
-void delay_read(const void *src, size_t size);
+/*
+ * For loads that no call is wrapped for: see loads.h. Nothing else is delayed PM than
+ * what lies here, and not all that does; empty while nothing is delayed.
+ */
+extern uintptr_t delay_pm_start, delay_pm_size;
+
+/* The time, or 0 if all is in the cache; and the rest of what a load that began then has to
+ * wait. */
+uint64_t delay_load_begin(const void *src, size_t size);
+void delay_load_end(const void *src, size_t size, uint64_t start_ps);
+
+/* The line at `at` is asked for. */
+void delay_prefetch(const void *at);
 
 /* What the calling thread was charged for since it started. */
 struct delay_totals {
     uint64_t fences;
     uint64_t lines_flushed;
     uint64_t lines_streamed;
-    uint64_t lines_read; /* those in the cache excluded */
+    uint64_t lines_read;       /* those in the cache excluded */
+    uint64_t lines_prefetched; /* likewise; loads of them are not read again */
 };
 
 struct delay_totals delay_totals(void);

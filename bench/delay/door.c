@@ -26,6 +26,9 @@ void __real_pm_store(struct pm_phase *phase, const void *dst, const void *src,
 void __real_pm_store_nt(struct pm_phase *phase, const void *dst, const void *src,
                         size_t size);
 void __real_pm_flush(struct pm_phase *phase, const void *ptr, size_t size);
+void __real_pm_or64(struct pm_phase *phase, const uint64_t *word, uint64_t bits);
+void __real_pm_and64(struct pm_phase *phase, const uint64_t *word, uint64_t bits);
+void __real_pm_max64(struct pm_phase *phase, const uint64_t *word, uint64_t value);
 int __real_pm_fence(struct pm_phase *phase);
 void *__real_memcpy(void *dst, const void *src, size_t size);
 
@@ -40,6 +43,9 @@ void __wrap_pm_store_nt(struct pm_phase *phase, const void *dst, const void *src
 void __wrap_pm_store_nt_extents(struct pm_phase *phase, const uint8_t *base,
                                 const struct extent *extents, size_t count);
 void __wrap_pm_flush(struct pm_phase *phase, const void *ptr, size_t size);
+void __wrap_pm_or64(struct pm_phase *phase, const uint64_t *word, uint64_t bits);
+void __wrap_pm_and64(struct pm_phase *phase, const uint64_t *word, uint64_t bits);
+void __wrap_pm_max64(struct pm_phase *phase, const uint64_t *word, uint64_t value);
 int __wrap_pm_fence(struct pm_phase *phase);
 void *__wrap_memcpy(void *dst, const void *src, size_t size);
 
@@ -49,6 +55,10 @@ static struct delay_buses buses;
 struct thread {
     struct delay_writes writes;
     struct delay_totals totals;
+    bool are_fetched;         /* perhaps some lines are under way */
+    uint64_t fetch_start_ps;  /* of prefetches in a row; 0: none */
+    uint64_t fetches_carried; /* of totals.lines_prefetched */
+    struct delay_fetches fetches;
     struct delay_cache cache;
 };
 static _Thread_local struct thread thread;
@@ -166,35 +176,46 @@ static void measure_wait_lag(void)
     wait_lag_ps = least - wait_ps;
 }
 
-void delay_use(const struct delay_medium *chosen)
-{
-    if (!is_calibrated()) {
-        calibrate();
-        measure_wait_lag();
-    }
-    buses = (struct delay_buses){0};
-    medium = chosen && chosen != &delay_media[0] ? chosen : NULL;
-}
-
-struct delay_totals delay_totals(void)
-{
-    return thread.totals;
-}
-
 /* ---- Where PM is ----------------------------------------------------------------- */
 
 static struct {
     uintptr_t start, end;
 } mappings[MAPPINGS_MAX];
 static size_t mapping_count;
+uintptr_t delay_pm_start, delay_pm_size;
 
-static bool is_pm(const void *ptr)
+/* From the first mapping to the last one, if they are delayed. */
+static void bound_mappings(void)
+{
+    uintptr_t start = UINTPTR_MAX, end = 0;
+
+    for (size_t i = 0; medium && i < mapping_count; i++) {
+        start = mappings[i].start < start ? mappings[i].start : start;
+        end = mappings[i].end > end ? mappings[i].end : end;
+    }
+    delay_pm_start = start;
+    delay_pm_size = end > start ? end - start : 0;
+}
+
+static bool is_in_mapping(const void *ptr, size_t i)
 {
     uintptr_t at = (uintptr_t)ptr;
 
+    return i < mapping_count && mappings[i].start <= at && at < mappings[i].end;
+}
+
+/* Most often where the last one was. */
+static bool is_pm(const void *ptr)
+{
+    static _Thread_local size_t last;
+
+    if (is_in_mapping(ptr, last))
+        return true;
     for (size_t i = 0; i < mapping_count; i++)
-        if (mappings[i].start <= at && at < mappings[i].end)
+        if (is_in_mapping(ptr, i)) {
+            last = i;
             return true;
+        }
     return false;
 }
 
@@ -203,6 +224,7 @@ static void note_mapping(const struct pm *pm)
     assert(mapping_count < MAPPINGS_MAX);
     mappings[mapping_count].start = (uintptr_t)pm->base;
     mappings[mapping_count++].end = (uintptr_t)pm->base + pm->size;
+    bound_mappings();
 }
 
 static void forget_mapping(const struct pm *pm)
@@ -210,6 +232,7 @@ static void forget_mapping(const struct pm *pm)
     for (size_t i = 0; i < mapping_count; i++)
         if (mappings[i].start == (uintptr_t)pm->base) {
             mappings[i] = mappings[--mapping_count];
+            bound_mappings();
             return;
         }
 }
@@ -237,23 +260,82 @@ void __wrap_pm_adopt(struct pm *pm, const void *base, uint64_t size,
     note_mapping(pm);
 }
 
+/* ---- Which medium ---------------------------------------------------------------- */
+
+void delay_use(const struct delay_medium *chosen)
+{
+    if (!is_calibrated()) {
+        calibrate();
+        measure_wait_lag();
+    }
+    buses = (struct delay_buses){0};
+    medium = chosen && chosen != &delay_media[0] ? chosen : NULL;
+    bound_mappings();
+}
+
+struct delay_totals delay_totals(void)
+{
+    return thread.totals;
+}
+
 /* ---- Reads ----------------------------------------------------------------------- */
+
+/* Prefetches follow each other at once, or the next one looks at the clock; what they have
+ * taken of the bus nobody waits for. */
+static void end_fetches(void)
+{
+    uint64_t count = thread.totals.lines_prefetched - thread.fetches_carried;
+
+    if (thread.fetch_start_ps == 0)
+        return;
+    delay_carry(medium, &buses, count, thread.fetch_start_ps);
+    thread.fetches_carried = thread.totals.lines_prefetched;
+    thread.fetch_start_ps = 0;
+}
 
 /* Waits for what a read of PM that began at `start_ps` still needs. */
 static void end_read(const void *src, size_t size, uint64_t start_ps)
 {
     uint64_t missed = delay_cache_fill(&thread.cache, src, size);
+    uint64_t end_ps = 0;
 
-    if (missed == 0)
-        return;
-    thread.totals.lines_read += missed;
-    wait_until(delay_read_end(medium, &buses, missed, start_ps));
+    end_fetches();
+    thread.are_fetched = thread.fetches.last_ps > start_ps;
+    if (thread.are_fetched)
+        end_ps = delay_fetch_end(&thread.fetches, src, size);
+    if (missed > 0) {
+        uint64_t read_ps = delay_read_end(medium, &buses, missed, start_ps);
+
+        thread.totals.lines_read += missed;
+        end_ps = read_ps > end_ps ? read_ps : end_ps;
+    }
+    if (end_ps > start_ps)
+        wait_until(end_ps);
 }
 
-void delay_read(const void *src, size_t size)
+/* Looks at the clock as seldom as it can. */
+uint64_t delay_load_begin(const void *src, size_t size)
 {
-    if (medium)
-        end_read(src, size, now_ps());
+    bool is_there = !thread.are_fetched && delay_cache_has(&thread.cache, src, size);
+
+    return medium && !is_there && is_pm(src) ? now_ps() : 0;
+}
+
+void delay_load_end(const void *src, size_t size, uint64_t start_ps)
+{
+    if (start_ps > 0)
+        end_read(src, size, start_ps);
+}
+
+void delay_prefetch(const void *at)
+{
+    if (!medium || !is_pm(at) || delay_cache_fill(&thread.cache, at, 1) == 0)
+        return;
+    if (thread.fetch_start_ps == 0)
+        thread.fetch_start_ps = now_ps();
+    thread.totals.lines_prefetched++;
+    thread.are_fetched = true;
+    delay_fetch(medium, &thread.fetches, at, thread.fetch_start_ps);
 }
 
 void *__wrap_memcpy(void *dst, const void *src, size_t size)
@@ -267,6 +349,30 @@ void *__wrap_memcpy(void *dst, const void *src, size_t size)
     return dst;
 }
 
+void __wrap_pm_or64(struct pm_phase *phase, const uint64_t *word, uint64_t bits)
+{
+    uint64_t start_ps = delay_load_begin(word, sizeof(*word));
+
+    __real_pm_or64(phase, word, bits);
+    delay_load_end(word, sizeof(*word), start_ps);
+}
+
+void __wrap_pm_and64(struct pm_phase *phase, const uint64_t *word, uint64_t bits)
+{
+    uint64_t start_ps = delay_load_begin(word, sizeof(*word));
+
+    __real_pm_and64(phase, word, bits);
+    delay_load_end(word, sizeof(*word), start_ps);
+}
+
+void __wrap_pm_max64(struct pm_phase *phase, const uint64_t *word, uint64_t value)
+{
+    uint64_t start_ps = delay_load_begin(word, sizeof(*word));
+
+    __real_pm_max64(phase, word, value);
+    delay_load_end(word, sizeof(*word), start_ps);
+}
+
 /* ---- Writes ---------------------------------------------------------------------- */
 
 void __wrap_pm_store(struct pm_phase *phase, const void *dst, const void *src,
@@ -278,11 +384,14 @@ void __wrap_pm_store(struct pm_phase *phase, const void *dst, const void *src,
     __real_pm_store(phase, dst, src, size);
     if (reads)
         end_read(src, size, start_ps);
+    if (medium)
+        delay_cache_fill(&thread.cache, dst, size);
 }
 
 /* The time before the first line. */
 static void begin_writes(void)
 {
+    end_fetches();
     if (!delay_is_pending(&thread.writes))
         thread.writes.first_ps = now_ps();
 }
@@ -347,6 +456,8 @@ int __wrap_pm_fence(struct pm_phase *phase)
 {
     int result = __real_pm_fence(phase);
 
+    if (medium)
+        end_fetches();
     if (medium && delay_is_pending(&thread.writes)) {
         thread.totals.fences++;
         wait_until(delay_fence_end(medium, &buses, &thread.writes));

@@ -57,6 +57,12 @@ uint64_t delay_read_end(const struct delay_medium *medium, struct delay_buses *b
                  take_bus(&buses->read_free_ps, medium->read_gb_s, lines, start_ps));
 }
 
+void delay_carry(const struct delay_medium *medium, struct delay_buses *buses,
+                 uint64_t lines, uint64_t start_ps)
+{
+    take_bus(&buses->read_free_ps, medium->read_gb_s, lines, start_ps);
+}
+
 /* ---- The cache ------------------------------------------------------------------- */
 
 struct line_range {
@@ -96,6 +102,16 @@ uint64_t delay_cache_fill(struct delay_cache *cache, const void *start, size_t s
     return missed;
 }
 
+bool delay_cache_has(const struct delay_cache *cache, const void *start, size_t size)
+{
+    struct line_range range = lines_of(start, size);
+
+    for (uintptr_t line = range.first; line < range.end; line++)
+        if (cache->tags[line % DELAY_CACHE_LINES] != tag_of(line))
+            return false;
+    return true;
+}
+
 void delay_cache_drop(struct delay_cache *cache, const void *start, size_t size)
 {
     struct line_range range = lines_of(start, size);
@@ -106,4 +122,31 @@ void delay_cache_drop(struct delay_cache *cache, const void *start, size_t size)
         if (*entry == tag_of(line))
             *entry = 0;
     }
+}
+
+/* ---- Prefetches ------------------------------------------------------------------ */
+
+/* Those under way follow each other as the lines of one read do. */
+void delay_fetch(const struct delay_medium *medium, struct delay_fetches *fetches,
+                 const void *at, uint64_t start_ps)
+{
+    uintptr_t line = (uintptr_t)at / DELAY_LINE;
+    uint64_t there_ps = later(start_ps + ps_of_ns(medium->read_ns),
+                              fetches->last_ps + ps_of_ns(medium->read_line_ns));
+
+    fetches->places[line % DELAY_FETCHES].line = line;
+    fetches->places[line % DELAY_FETCHES].there_ps = there_ps;
+    fetches->last_ps = there_ps;
+}
+
+uint64_t delay_fetch_end(const struct delay_fetches *fetches, const void *start,
+                         size_t size)
+{
+    struct line_range range = lines_of(start, size);
+    uint64_t end_ps = 0;
+
+    for (uintptr_t line = range.first; size > 0 && line < range.end; line++)
+        if (fetches->places[line % DELAY_FETCHES].line == line)
+            end_ps = later(end_ps, fetches->places[line % DELAY_FETCHES].there_ps);
+    return end_ps;
 }

@@ -26,6 +26,17 @@ struct delay_cache {
     uint32_t tags[DELAY_CACHE_LINES];
 };
 
+/* Lines that a thread has asked for in advance, by address: a later one may take the place of
+ * an earlier one, which then counts as arrived. Zeroed: none. */
+#define DELAY_FETCHES ((size_t)128)
+struct delay_fetches {
+    struct {
+        uintptr_t line;
+        uint64_t there_ps;
+    } places[DELAY_FETCHES];
+    uint64_t last_ps; /* when the last one is there */
+};
+
 /* What a thread has flushed and streamed since its last fence. Zeroed: nothing. */
 struct delay_writes {
     uint64_t first_ps; /* when it began, if there is anything */
@@ -46,8 +57,22 @@ uint64_t delay_fence_end(const struct delay_medium *medium, struct delay_buses *
 uint64_t delay_read_end(const struct delay_medium *medium, struct delay_buses *buses,
                         uint64_t lines, uint64_t start_ps);
 
+/* Asks for the line at `at` at `start_ps`. */
+void delay_fetch(const struct delay_medium *medium, struct delay_fetches *fetches,
+                 const void *at, uint64_t start_ps);
+
+/* When all lines of a range that were asked for are there; 0: whenever. */
+uint64_t delay_fetch_end(const struct delay_fetches *fetches, const void *start,
+                         size_t size);
+
+/* The bus for reads carries `lines` lines that nobody waits for here. */
+void delay_carry(const struct delay_medium *medium, struct delay_buses *buses,
+                 uint64_t lines, uint64_t start_ps);
+
 /* Brings the lines of a range into the cache; how many were not there. */
 uint64_t delay_cache_fill(struct delay_cache *cache, const void *start, size_t size);
+
+bool delay_cache_has(const struct delay_cache *cache, const void *start, size_t size);
 
 void delay_cache_drop(struct delay_cache *cache, const void *start, size_t size);
 

@@ -122,14 +122,34 @@ static void a_read_pays_its_first_line_and_then_each_further_one(void **state)
     assert_int_equal(delay_read_end(&plain, &buses, 0, 40 * NS) / NS, 40);
 }
 
-/* ---- The cache ------------------------------------------------------------------- */
-
-static struct delay_cache cache;
+static struct delay_fetches fetches;
 
 static const void *at(uintptr_t address)
 {
     return (const void *)(((uintptr_t)1 << 40) + address);
 }
+
+static uint64_t fetch_end_ns(uintptr_t address, size_t size)
+{
+    return delay_fetch_end(&fetches, at(address), size) / NS;
+}
+
+static void prefetched_lines_follow_each_other(void **state)
+{
+    (void)state;
+    fetches = (struct delay_fetches){0};
+    for (uintptr_t line = 0; line < 4; line++)
+        delay_fetch(&plain, &fetches, at(64 * line), 1000 * NS);
+    delay_fetch(&plain, &fetches, at(640), 5000 * NS);
+    assert_int_equal(fetch_end_ns(0, 64), 1300);
+    assert_int_equal(fetch_end_ns(0, 200), 1300 + 3 * 20);
+    assert_int_equal(fetch_end_ns(640, 8), 5300);
+    assert_int_equal(fetch_end_ns(256, 64), 0); /* nobody asked for it */
+}
+
+/* ---- The cache ------------------------------------------------------------------- */
+
+static struct delay_cache cache;
 
 static void lines_that_were_read_are_there_until_dropped(void **state)
 {
@@ -221,17 +241,38 @@ static void what_statistics_count_is_charged(void **state)
                      after.lines_streamed - before.lines_streamed);
 }
 
+/* A word alone is not logged: so another one goes along. */
+static void write_with_word(struct bed *bed, size_t offset, size_t size, size_t word)
+{
+    static const uint8_t bytes[1024] = {2};
+    struct minl2r_tx *tx;
+
+    assert_int_equal(minl2r_tx_begin(bed->pool, &tx), 0);
+    assert_int_equal(minl2r_tx_write(tx, bed->root + offset, bytes, size), 0);
+    assert_int_equal(minl2r_tx_write(tx, bed->root + word, bytes, 8), 0);
+    assert_int_equal(minl2r_tx_commit(tx), 0);
+}
+
+static uint64_t lines_from_medium(void)
+{
+    return delay_totals().lines_read + delay_totals().lines_prefetched;
+}
+
 /* Streamed before, so that no cache has them. */
 static void original_bytes_that_are_logged_are_read(void **state)
 {
+    static const size_t sizes[] = {8, 64, 128, 1024};
     struct bed *bed = *state;
 
     delay_use(&instant);
-    write_range(bed, 4096, 1, 4096);
-    uint64_t before = delay_totals().lines_read;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        write_range(bed, 4096, 1, 4096);
+        write_range(bed, 16384, 1, 64);
+        uint64_t before = lines_from_medium();
 
-    write_range(bed, 4096, 2, 1024);
-    assert_int_equal(delay_totals().lines_read - before, 1024 / 64);
+        write_with_word(bed, 4096, sizes[i], 16384);
+        assert_int_equal(lines_from_medium() - before, (sizes[i] + 63) / 64 + 1);
+    }
 }
 
 static void a_copy_out_of_pm_is_read_once(void **state)
@@ -280,6 +321,28 @@ static void a_fence_returns_no_earlier_than_it_is_due(void **state)
     assert_true(ns > 1.9e6);
 }
 
+static void a_load_waits_for_its_line_that_was_prefetched(void **state)
+{
+    static const struct delay_medium slow = {.name = "slow", .read_ns = 2e6};
+    struct bed *bed = *state;
+    struct timespec start, end;
+    volatile size_t size = 8; /* so that memcpy is called */
+    uint64_t word;
+
+    delay_use(&instant);
+    write_range(bed, 4096, 1, 4096); /* streamed: in no cache */
+    delay_use(&slow);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    delay_prefetch(bed->root + 4096);
+    memcpy(&word, bed->root + 4096, size);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    double ns = (double)(end.tv_sec - start.tv_sec) * 1e9 +
+                (double)(end.tv_nsec - start.tv_nsec);
+
+    assert_int_equal(word, 0x0101010101010101);
+    assert_true(ns > 1.9e6);
+}
+
 static void media_are_found_by_name(void **state)
 {
     (void)state;
@@ -298,6 +361,7 @@ int main(void)
         cmocka_unit_test(reads_and_writes_have_a_bus_each),
         cmocka_unit_test(the_slower_of_latency_and_bandwidth_counts),
         cmocka_unit_test(a_read_pays_its_first_line_and_then_each_further_one),
+        cmocka_unit_test(prefetched_lines_follow_each_other),
         cmocka_unit_test(lines_that_were_read_are_there_until_dropped),
         cmocka_unit_test(a_line_pushes_out_the_one_that_had_its_place),
         cmocka_unit_test_setup_teardown(what_statistics_count_is_charged, make_bed,
@@ -309,6 +373,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_is_charged_without_a_medium, make_bed,
                                         close_bed),
         cmocka_unit_test_setup_teardown(a_fence_returns_no_earlier_than_it_is_due,
+                                        make_bed, close_bed),
+        cmocka_unit_test_setup_teardown(a_load_waits_for_its_line_that_was_prefetched,
                                         make_bed, close_bed),
         cmocka_unit_test(media_are_found_by_name),
     };

@@ -58,7 +58,7 @@ int grow_nodes(struct file *file, uint64_t offset, uint64_t size, grow_fn *add)
             const struct grow_link link = {.word = tree_slot(file, index, level + 1)};
             uint64_t node;
 
-            if (!*link.word)
+            if (!pm_load64(link.word))
                 rc = add(file, &link, &node);
         }
     }
@@ -81,5 +81,6 @@ void grow_zero_gap(struct file *file, uint64_t offset)
     struct piece gap = grow_gap(file, offset);
 
     if (gap.size > 0)
-        tree_put_zeros(file, *tree_slot(file, gap.index, 1) + gap.at, gap.size);
+        tree_put_zeros(file, pm_load64(tree_slot(file, gap.index, 1)) + gap.at,
+                       gap.size);
 }

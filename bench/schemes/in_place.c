@@ -12,11 +12,13 @@ static void write_piece(struct file *file, const struct piece *piece, uint64_t s
 {
     const uint64_t *slot = tree_slot(file, piece->index, 1);
 
-    if (*slot) {
-        tree_put(file, *slot + piece->at, piece->src, piece->size);
+    uint64_t block = pm_load64(slot);
+
+    if (block) {
+        tree_put(file, block + piece->at, piece->src, piece->size);
         return;
     }
-    uint64_t block = tree_alloc(file);
+    block = tree_alloc(file);
 
     tree_put_block(file, block, 0, piece, tree_used(file, piece->index, size));
     tree_put_word(file, slot, block);

@@ -204,13 +204,15 @@ static void write_piece(struct file *file, const struct piece *piece)
 {
     const uint64_t *slot = tree_slot(file, piece->index, 1);
 
-    if (!*slot) {
+    uint64_t block = pm_load64(slot);
+
+    if (!block) {
         write_new_block(file, slot, piece);
     } else if (journals_data(file)) {
-        put_image(file, *slot, *slot, piece);
-        change_bytes(file, *slot + piece->at, piece->src, piece->size);
+        put_image(file, block, block, piece);
+        change_bytes(file, block + piece->at, piece->src, piece->size);
     } else {
-        tree_put(file, *slot + piece->at, piece->src, piece->size);
+        tree_put(file, block + piece->at, piece->src, piece->size);
     }
 }
 

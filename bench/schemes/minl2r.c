@@ -118,7 +118,7 @@ static int link_node(struct path *path, uint32_t level, uint32_t number)
 /* To the node below slot `number` of the one at `level`. */
 static int descend(struct path *path, uint32_t level, uint32_t number)
 {
-    uint64_t offset = path->node[level][number];
+    uint64_t offset = pm_load64(&path->node[level][number]);
 
     if (!offset)
         return path->tx ? link_node(path, level, number) : -ENOENT;
@@ -209,9 +209,11 @@ static const uint8_t *find_tail(const struct file *file)
     const uint64_t *slot = NULL;
 
     path_init(&path, file, NULL);
-    if (at == 0 || find_slot(&path, size / block_size_of(file), &slot) != 0 || !*slot)
+    if (at == 0 || find_slot(&path, size / block_size_of(file), &slot) != 0)
         return NULL;
-    return (const uint8_t *)minl2r_at(pool_of(file), *slot) + at;
+    uint64_t block = pm_load64(slot);
+
+    return block ? (const uint8_t *)minl2r_at(pool_of(file), block) + at : NULL;
 }
 
 /* Zeros up to `offset`, and what of the bytes fits behind the end. */
@@ -245,8 +247,9 @@ static bool is_swapped(const struct file *file, uint64_t size)
 static int write_piece(const struct path *path, const uint64_t *slot,
                        const struct piece *piece)
 {
-    const uint8_t *block = *slot && !is_swapped(path->file, piece->size)
-                               ? minl2r_at(pool_of(path->file), *slot)
+    uint64_t offset = pm_load64(slot);
+    const uint8_t *block = offset && !is_swapped(path->file, piece->size)
+                               ? minl2r_at(pool_of(path->file), offset)
                                : NULL;
 
     return block ? minl2r_tx_write(path->tx, block + piece->at, piece->src, piece->size)
@@ -329,11 +332,13 @@ static int read_piece(struct path *path, const struct piece *piece, uint8_t *dst
     const uint64_t *slot = NULL;
     int rc = find_slot(path, piece->index, &slot);
 
-    if (rc == -ENOENT || (rc == 0 && !*slot)) {
+    uint64_t offset = rc == 0 ? pm_load64(slot) : 0;
+
+    if (rc == -ENOENT || (rc == 0 && !offset)) {
         memset(dst, 0, piece->size);
         return 0;
     }
-    const uint8_t *block = rc == 0 ? minl2r_at(pool_of(path->file), *slot) : NULL;
+    const uint8_t *block = rc == 0 ? minl2r_at(pool_of(path->file), offset) : NULL;
 
     if (!block)
         return -EUCLEAN;

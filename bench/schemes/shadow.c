@@ -61,11 +61,13 @@ static void append_piece(struct file *file, const struct piece *piece)
 {
     const uint64_t *slot = tree_slot(file, piece->index, 1);
 
-    if (*slot) {
-        tree_put(file, *slot + piece->at, piece->src, piece->size);
+    uint64_t block = pm_load64(slot);
+
+    if (block) {
+        tree_put(file, block + piece->at, piece->src, piece->size);
         return;
     }
-    uint64_t block = tree_alloc(file);
+    block = tree_alloc(file);
 
     tree_put_block(file, block, 0, piece, 0);
     tree_put_word(file, slot, block);
@@ -94,7 +96,7 @@ static bool is_in_word(const struct piece *piece, uint64_t size)
 static int write_word(struct file *file, uint64_t block, const struct piece *piece)
 {
     const uint64_t *at = tree_at(file, block + (piece->at & ~7u));
-    uint64_t word = *at;
+    uint64_t word = pm_load64(at);
 
     memcpy((uint8_t *)&word + piece->at % 8, piece->src, piece->size);
     return commit_word(file, at, word, file->blocks.freed_count);
@@ -147,7 +149,7 @@ static uint64_t replace(struct shadow *shadow, uint64_t index, uint32_t level,
         return file->root;
     const uint64_t *slot = tree_slot(file, index, level + 1);
 
-    return slot ? *slot : 0;
+    return slot ? pm_load64(slot) : 0;
 }
 
 static void put_node(struct shadow *shadow, uint32_t level)
@@ -229,7 +231,7 @@ static int commit_inode(struct shadow *shadow, uint64_t end)
     memcpy(file->buffers[0], file->inode, size);
     memcpy(file->buffers[0], &inode, sizeof(inode));
     tree_put(file, block, file->buffers[0], size);
-    tree_free(file, file->place->inode);
+    tree_free(file, pm_load64(&file->place->inode));
     file->counts.copied_bytes += size - sizeof(inode);
     count_shadow(file);
     int rc = commit_word(file, &file->place->inode, block, shadow->freed_before);
@@ -290,8 +292,10 @@ static int overwrite(struct file *file, const struct piece *piece, uint64_t offs
 {
     const uint64_t *slot = tree_slot(file, piece->index, 1);
 
-    if (end <= file->size && is_in_word(piece, end - offset) && slot && *slot)
-        return write_word(file, *slot, piece);
+    uint64_t block = slot ? pm_load64(slot) : 0;
+
+    if (end <= file->size && is_in_word(piece, end - offset) && block)
+        return write_word(file, block, piece);
     return copy_up(file, piece, offset, end);
 }
 

@@ -46,7 +46,9 @@ static uint64_t slot_value(const struct file *file, const uint64_t *slot)
 {
     const struct overlay *overlay = sjfs_of(file)->overlay;
 
-    return overlay ? overlay_word(overlay, offset_of(file, slot), *slot) : *slot;
+    uint64_t value = pm_load64(slot);
+
+    return overlay ? overlay_word(overlay, offset_of(file, slot), value) : value;
 }
 
 static void put_home_word(void *arg, uint64_t home, uint64_t value)
@@ -69,7 +71,7 @@ static int checkpoint(struct file *file)
     if (sjfs->overlay) {
         overlay_visit(sjfs->overlay, put_home_word, put_home_piece, file);
         overlay_clear(sjfs->overlay);
-        if (sjfs->size != file->inode->size)
+        if (sjfs->size != pm_load64(&file->inode->size))
             tree_put_word(file, &file->inode->size, sjfs->size);
     }
     sjfs->block_bytes = 0;

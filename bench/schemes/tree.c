@@ -243,7 +243,7 @@ const uint64_t *tree_slot(const struct file *file, uint64_t index, uint32_t leve
     uint64_t node = file->root;
 
     for (uint32_t above = file->height; above > level; above--) {
-        node = tree_node(file, node)[tree_slot_number(file, index, above)];
+        node = pm_load64(&tree_node(file, node)[tree_slot_number(file, index, above)]);
         if (!node)
             return NULL;
     }
@@ -568,8 +568,10 @@ static void read_piece(const struct file *file, const struct piece *piece, uint8
 {
     const uint64_t *slot = tree_slot(file, piece->index, 1);
 
-    if (slot && *slot)
-        memcpy(dst, (const uint8_t *)tree_at(file, *slot) + piece->at, piece->size);
+    uint64_t block = slot ? pm_load64(slot) : 0;
+
+    if (block)
+        memcpy(dst, (const uint8_t *)tree_at(file, block) + piece->at, piece->size);
     else
         memset(dst, 0, piece->size);
 }
