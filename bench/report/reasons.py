@@ -49,6 +49,11 @@ class Costs:
                 break
         return y + (next_y - y) * (lines - x) / (next_x - x)
 
+    def copy(self, copied, streamed):
+        """What reading lines that are copied adds to the phase that streams the copies: it is
+        done beside that, so only what is left when the phase is over."""
+        return max(0, self.read(copied) - self.fence() - self.line("stream") * streamed)
+
 
 def ns_per_call(row):
     return row["record_size"] * 1000 / row["mb_s"]
@@ -67,11 +72,6 @@ def copied_bytes(row):
         return row["copied_bytes"]
     is_overwrite = row["workload"].startswith("overwrite")
     return -row["record_size"] % BLOCK if is_overwrite and not saved_bytes(row) else 0
-
-
-def read_bytes(row, is_undo):
-    """Old bytes that a write reads: to save or to copy them."""
-    return copied_bytes(row) + (saved_bytes(row) if is_undo else 0)
 
 
 def counted(value, unit):
@@ -94,13 +94,24 @@ def counts(mine, other, costs):
         differ = mine[key] - other[key]
         if counted(differ, words):
             yield counted(differ, words), None if each is None else differ * each
-    ours, theirs = read_bytes(mine, True), read_bytes(other, False)
+    yield from reads(mine, other, costs)
+
+
+def reads(mine, other, costs):
+    """The same of old bytes that a write reads: to save them, before its log can leave; or to
+    copy them, beside the streams."""
+    saved = saved_bytes(mine)
+    if saved:
+        yield (f"{size_text(round(saved))} read to be saved before anything leaves",
+               costs.read(-(-saved // LINE)) if costs.are_known() else None)
+    ours, theirs = copied_bytes(mine), copied_bytes(other)
     if round(ours) != round(theirs):
         words = "more" if ours > theirs else "fewer"
         ns = None
         if costs.are_known():
-            ns = costs.read(ours / LINE) - costs.read(theirs / LINE)
-        yield f"{size_text(round(abs(ours - theirs)))} {words} read to be saved or copied", ns
+            ns = (costs.copy(ours / LINE, mine["lines_streamed"]) -
+                  costs.copy(theirs / LINE, other["lines_streamed"]))
+        yield f"{size_text(round(abs(ours - theirs)))} {words} copied", ns
 
 
 def rest_text(ns):
