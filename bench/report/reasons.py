@@ -16,7 +16,7 @@ class Costs:
     that is limited, are no medium's."""
 
     def __init__(self, rows, medium):
-        is_here = medium == "tmpfs"
+        self.is_here = is_here = medium == "tmpfs"
         self.key = "ns_here" if is_here else "ns_got"
         self.rows = [row for row in where(rows, threads=1)
                      if row["medium"] == medium or is_here and row["medium"] in MEDIA]
@@ -114,17 +114,41 @@ def reads(mine, other, costs):
         yield f"{size_text(round(abs(ours - theirs)))} {words} copied", ns
 
 
-def rest_text(ns):
+# What was tried where a write takes many blocks: with free blocks used again in the order of the
+# library, oldest first, the others took as long as with the newest first.
+RULED_OUT = "that free blocks are used again in another order is none"
+
+
+def is_unknown(ns, of):
+    """`ns` of the difference `of` are left: most of it."""
+    return ns > of / 2
+
+
+def rest_text(ns, of):
     if round(ns) < 0:
         return f"the counts explain {number(-ns)} ns more than that"
-    return f"not explained by counts: {number(ns)} ns"
+    if not is_unknown(ns, of):
+        return f"not explained by counts: {number(ns)} ns"
+    return ("reason not found: counts explain " +
+            ("nothing" if ns >= of else f"{number(of - ns)} ns") + " of that")
+
+
+def hints(mine, other, costs):
+    """What else there is to be said of a difference without a reason."""
+    if costs.is_here and mine["record_size"] > BLOCK:
+        yield RULED_OUT
+    medians = [row.get("ns_p50") for row in (mine, other)]
+    if None not in medians:
+        differ = medians[0] - medians[1]
+        yield (f"the medians differ by {number(abs(differ))} ns" +
+               (" the other way" if differ < 0 else ""))
 
 
 def why_behind(mine, other, costs):
     """What mine, of the library, has to do and the other has not, in words."""
     if "fences" not in mine:
         return ""
-    left = ns_per_call(mine) - ns_per_call(other)
+    left = more = ns_per_call(mine) - ns_per_call(other)
     parts = [f"{number(left)} ns more a call"]
     for words, ns in counts(mine, other, costs):
         if ns is not None and abs(ns) < 1:
@@ -135,5 +159,7 @@ def why_behind(mine, other, costs):
             parts.append(f"{words}: {number(abs(ns))} ns" + (" less" if ns < 0 else ""))
         left -= ns or 0
     if costs.are_known():
-        parts.append(rest_text(left))
+        parts.append(rest_text(left, more))
+        if is_unknown(left, more):
+            parts.extend(hints(mine, other, costs))
     return "; ".join(parts)

@@ -166,7 +166,8 @@ class Bars(unittest.TestCase):
         costs = reasons.Costs(self.delays, "tmpfs")
         self.assertEqual(reasons.why_behind(self.counts, other, costs),
                          "1 ns more a call; 1 KiB read to be saved before anything leaves: 250 ns; "
-                         "3 KiB fewer copied: 338 ns less; not explained by counts: 89 ns")
+                         "3 KiB fewer copied: 338 ns less; reason not found: counts explain nothing "
+                         "of that")
 
     def test_what_is_read_while_copies_are_streamed_costs_nothing(self):
         """13 lines take 220 ns."""
@@ -178,6 +179,16 @@ class Bars(unittest.TestCase):
         costs = reasons.Costs(self.delays, "tmpfs")
         self.assertIn("; the counts explain 349 ns more than that",
                       reasons.why_behind(self.counts, {**self.redo, "mb_s": 1025}, costs))
+
+    def test_where_counts_are_no_reason_none_is_given(self):
+        costs = reasons.Costs(self.delays, "tmpfs")
+        large = {**self.counts, "record_size": 65536, "log_payload_bytes": 128, "mb_s": 65536,
+                 "ns_p50": 910}
+        other = {**large, "fences": 1, "mb_s": 131072, "ns_p50": 430}
+        self.assertEqual(reasons.why_behind(large, other, costs),
+                         "500 ns more a call; 1 more fence: 100 ns; reason not found: counts explain "
+                         "100 ns of that; " + reasons.RULED_OUT + "; the medians differ by 480 ns")
+        self.assertEqual(reasons.rest_text(40, 100), "not explained by counts: 40 ns")
 
     def test_what_an_overwrite_copies_beside_a_pointer(self):
         row = {**self.counts, "record_size": 4096 + 3072, "log_payload_bytes": 16}
