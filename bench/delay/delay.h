@@ -80,6 +80,7 @@ struct delay_totals {
     uint64_t lines_streamed;
     uint64_t lines_read;       /* those in the cache excluded */
     uint64_t lines_prefetched; /* likewise; loads of them are not read again */
+    uint64_t due_ps;           /* of fences and reads, each from its beginning on */
 };
 
 struct delay_totals delay_totals(void);

@@ -307,6 +307,7 @@ static void end_read(const void *src, size_t size, uint64_t start_ps)
         uint64_t read_ps = delay_read_end(medium, &buses, missed, start_ps);
 
         thread.totals.lines_read += missed;
+        thread.totals.due_ps += read_ps - start_ps;
         end_ps = read_ps > end_ps ? read_ps : end_ps;
     }
     if (end_ps > start_ps)
@@ -459,8 +460,12 @@ int __wrap_pm_fence(struct pm_phase *phase)
     if (medium)
         end_fetches();
     if (medium && delay_is_pending(&thread.writes)) {
+        uint64_t first_ps = thread.writes.first_ps;
+        uint64_t end_ps = delay_fence_end(medium, &buses, &thread.writes);
+
         thread.totals.fences++;
-        wait_until(delay_fence_end(medium, &buses, &thread.writes));
+        thread.totals.due_ps += end_ps - first_ps;
+        wait_until(end_ps);
     }
     return result;
 }

@@ -96,21 +96,7 @@ static void read_lines(struct bed *bed, struct pm_phase *phase, uint64_t offset,
     __asm__ volatile("" : : "r"(bytes) : "memory"); /* they are used */
 }
 
-struct published {
-    size_t lines;
-    double ns;
-};
-
-/* NVSL/OptaneStudy: graphs/12-flush_instr_lat.csv and 02-best_case_latency.csv. */
-static const struct published optane_flush[] = {
-    {1, 116.4267},  {2, 133.7120},   {4, 192.4694},   {8, 327.8956},
-    {16, 601.0082}, {32, 1015.1672}, {64, 1774.2456}, {0}};
-static const struct published optane_stream[] = {
-    {1, 124.6945},  {2, 134.6914},  {4, 211.9761},   {8, 304.6761},
-    {16, 483.9664}, {32, 853.4980}, {64, 1550.5531}, {0}};
-static const struct published optane_read[] = {{1, 305.0}, {0}};
-
-static double find_published(const struct published *published, size_t lines)
+static double find_published(const struct delay_published *published, size_t lines)
 {
     for (; published && published->lines > 0; published++)
         if (published->lines == lines)
@@ -148,11 +134,11 @@ static const struct kind {
     const char *name;
     operation_fn *run;
     double (*due)(const struct delay_medium *medium, size_t lines);
-    const struct published *of_optane;
+    const struct delay_published *of_optane;
 } kinds[] = {
-    {"flush, fence", flush_lines, due_flush, optane_flush},
-    {"stream, fence", stream_lines, due_stream, optane_stream},
-    {"read", read_lines, due_read, optane_read},
+    {"flush, fence", flush_lines, due_flush, delay_optane_flush},
+    {"stream, fence", stream_lines, due_stream, delay_optane_stream},
+    {"read", read_lines, due_read, delay_optane_read},
 };
 
 /* ---- Measuring ------------------------------------------------------------------- */
@@ -270,7 +256,7 @@ static int measure_kind(struct table *results, struct bed *bed,
                         const struct delay_medium *medium, const struct kind *kind,
                         const struct bench_options *options)
 {
-    const struct published *published =
+    const struct delay_published *published =
         strcmp(medium->name, "optane") == 0 ? kind->of_optane : NULL;
     int rc = 0;
 

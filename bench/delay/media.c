@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bench/delay/delay.h"
-
 #include <string.h>
+
+#include "bench/delay/model.h"
 
 const struct delay_medium delay_media[] = {
     {.name = "tmpfs", .source = "this machine's memory, not delayed"},
@@ -47,3 +47,12 @@ const struct delay_medium *delay_find(const char *name)
             return &delay_media[i];
     return NULL;
 }
+
+/* NVSL/OptaneStudy: graphs/12-flush_instr_lat.csv and 02-best_case_latency.csv. */
+const struct delay_published delay_optane_flush[] = {
+    {1, 116.4267},  {2, 133.7120},   {4, 192.4694},   {8, 327.8956},
+    {16, 601.0082}, {32, 1015.1672}, {64, 1774.2456}, {0}};
+const struct delay_published delay_optane_stream[] = {
+    {1, 124.6945},  {2, 134.6914},  {4, 211.9761},   {8, 304.6761},
+    {16, 483.9664}, {32, 853.4980}, {64, 1550.5531}, {0}};
+const struct delay_published delay_optane_read[] = {{1, 305.0}, {0}};

@@ -69,6 +69,15 @@ uint64_t delay_fetch_end(const struct delay_fetches *fetches, const void *start,
 void delay_carry(const struct delay_medium *medium, struct delay_buses *buses,
                  uint64_t lines, uint64_t start_ps);
 
+/* What was published of Optane: lines, 0 being the end, and the time of all of them. */
+struct delay_published {
+    size_t lines;
+    double ns;
+};
+extern const struct delay_published delay_optane_flush[]; /* with their fence */
+extern const struct delay_published delay_optane_stream[];
+extern const struct delay_published delay_optane_read[];
+
 /* Brings the lines of a range into the cache; how many were not there. */
 uint64_t delay_cache_fill(struct delay_cache *cache, const void *start, size_t size);
 
