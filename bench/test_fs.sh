@@ -40,7 +40,7 @@ json_has_the_keys_of_the_table() {
         --dir "$directory" --json "$directory/fs.json" >"$directory/table" 2>/dev/null
     for key in scheme workload record_size threads medium ns_p50 ns_p99 ns_p999 mb_s \
         log_payload_bytes log_bytes copied_bytes pm_bytes lines_flushed lines_streamed \
-        fences; do
+        fences ns_reads; do
         grep -q "\"$key\":" "$directory/fs.json" || fail "no key $key"
     done
     for scheme in none minl2r minl2r-auto minl2r-data minl2r-ptr bpfs-ordered bpfs-durable sp sjfs-eager \

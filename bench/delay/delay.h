@@ -81,6 +81,8 @@ struct delay_totals {
     uint64_t lines_read;       /* those in the cache excluded */
     uint64_t lines_prefetched; /* likewise; loads of them are not read again */
     uint64_t due_ps;           /* of fences and reads, each from its beginning on */
+    uint64_t
+        read_alone_ps; /* what reads took while nothing was on its way to the medium */
 };
 
 struct delay_totals delay_totals(void);

@@ -310,8 +310,11 @@ static void end_read(const void *src, size_t size, uint64_t start_ps)
         thread.totals.due_ps += read_ps - start_ps;
         end_ps = read_ps > end_ps ? read_ps : end_ps;
     }
-    if (end_ps > start_ps)
-        wait_until(end_ps);
+    if (end_ps <= start_ps)
+        return;
+    if (!delay_is_pending(&thread.writes))
+        thread.totals.read_alone_ps += end_ps - start_ps;
+    wait_until(end_ps);
 }
 
 /* Looks at the clock as seldom as it can. */

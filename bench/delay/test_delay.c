@@ -379,11 +379,33 @@ static void reads_are_due_by_their_lines(void **state)
     for (size_t lines = 1; lines <= 64; lines *= 2) {
         write_range(bed, 4096, (uint8_t)lines, lines * 64); /* streamed: in no cache */
         uint64_t due_ps = delay_totals().due_ps;
+        uint64_t alone_ps = delay_totals().read_alone_ps;
 
         read_range(bed, 4096, lines * 64);
+        assert_int_equal(delay_totals().read_alone_ps - alone_ps,
+                         delay_totals().due_ps - due_ps);
         assert_due(delay_totals().due_ps - due_ps,
                    plain.read_ns + plain.read_line_ns * (double)(lines - 1), 1);
     }
+}
+
+/* Lines that are copied are read beside the streams that copy them. */
+static void reads_beside_streams_are_not_alone(void **state)
+{
+    struct bed *bed = *state;
+    const struct pm pm = {.base = bed->root, .size = 65536, .medium = MINL2R_EMULATED};
+    struct minl2r_stats stats = {0};
+    struct pm_phase phase = {.pm = &pm, .stats = &stats};
+
+    delay_use(&plain);
+    write_range(bed, 4096, 1, 4096);
+    write_range(bed, 8192, 2, 4096);
+    struct delay_totals before = delay_totals();
+
+    pm_store_nt(&phase, bed->root + 4096, bed->root + 8192, 1024);
+    assert_int_equal(delay_totals().lines_read - before.lines_read, 16);
+    assert_int_equal(delay_totals().read_alone_ps, before.read_alone_ps);
+    pm_fence(&phase);
 }
 
 static void nothing_is_charged_without_a_medium(void **state)
@@ -468,6 +490,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(writes_are_due_by_their_counts, make_bed,
                                         close_bed),
         cmocka_unit_test_setup_teardown(reads_are_due_by_their_lines, make_bed,
+                                        close_bed),
+        cmocka_unit_test_setup_teardown(reads_beside_streams_are_not_alone, make_bed,
                                         close_bed),
         cmocka_unit_test_setup_teardown(nothing_is_charged_without_a_medium, make_bed,
                                         close_bed),

@@ -59,6 +59,7 @@ enum {
     COL_LINES_FLUSHED,
     COL_LINES_STREAMED,
     COL_FENCES,
+    COL_NS_READS,
     COL_CHECKPOINTS,
     COL_CALLS,
     COL_COUNT
@@ -87,6 +88,7 @@ static const struct column columns[COL_COUNT] = {
     {"lines_flushed", "flushed", COLUMN_NUMBER, 1},
     {"lines_streamed", "streamed", COLUMN_NUMBER, 1},
     {"fences", "fences", COLUMN_NUMBER, 2},
+    {"ns_reads", "reads", COLUMN_NUMBER, 0},
     {"checkpoints", "checkpoints", COLUMN_NUMBER, 6},
     {"calls", "calls", COLUMN_NUMBER, 0},
 };
@@ -210,6 +212,7 @@ static int measure_cell(const struct matrix *matrix, const struct workload *work
         }
         put_counts(row, &result->counts, (double)result->calls,
                    schemes[i]->counts_copies);
+        row[COL_NS_READS].number = result->reads / (double)result->calls;
     }
     return rc;
 }

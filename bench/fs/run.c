@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/fs/slow.h"
 #include "bench/scratch.h"
 
 #define LOG_SIZE ((uint64_t)4 << 20)
@@ -452,9 +453,12 @@ static int run_subject(struct subject *subject, uint64_t calls, uint32_t threads
                                     .overhead = clock_of().overhead};
     volume_touch(&subject->volume); /* see warm_memory() */
     subject->volume.scheme->count(&subject->volume, &before);
+    double reads = threads == 1 ? slow_reads() : NAN;
+
     rc = run_batches(batches, threads);
     if (rc < 0)
         return rc;
+    result->reads += slow_reads() - reads;
     subject->volume.scheme->count(&subject->volume, &after);
     timing->read_p50 = median_of(&batches[0], true);
     timing->write_p50 = median_of(&batches[0], false);
@@ -525,6 +529,7 @@ void bench_result_clear(struct result *result, double ns_per_tick)
 {
     result->few_count = result->calls = 0;
     result->counts = (struct scheme_counts){0};
+    result->reads = 0;
     result->ns_per_tick = ns_per_tick;
 }
 

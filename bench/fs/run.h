@@ -45,6 +45,7 @@ struct result {
     size_t few_count;
     double ns_per_tick;          /* of these */
     struct scheme_counts counts; /* of all timed rounds */
+    double reads;                /* ns; see slow_reads(). NAN: not known */
     uint64_t calls;              /* likewise */
 };
 

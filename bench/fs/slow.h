@@ -15,6 +15,10 @@ bool slow_is_here(void);
 /* "tmpfs", "optane", "cxl" */
 bool slow_is_medium(const char *name);
 
+/* ns of reads that this thread had to wait for, while nothing that it wrote was on its way;
+ * NAN: nobody knows. */
+double slow_reads(void);
+
 /* From now on PM is that medium. */
 int slow_use(const char *name);
 

@@ -16,6 +16,11 @@ bool slow_is_medium(const char *name)
     return delay_find(name) != NULL;
 }
 
+double slow_reads(void)
+{
+    return (double)delay_totals().read_alone_ps / 1000;
+}
+
 int slow_use(const char *name)
 {
     delay_use(strcmp(name, "tmpfs") == 0 ? NULL : delay_find(name));

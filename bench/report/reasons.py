@@ -99,7 +99,12 @@ def counts(mine, other, costs):
 
 def reads(mine, other, costs):
     """The same of old bytes that a write reads: to save them, before its log can leave; or to
-    copy them, beside the streams."""
+    copy them, beside the streams. Where the model has measured what reads took, it is that,
+    with what else was read: slots and bits that have been streamed."""
+    measured = [row.get("ns_reads") for row in (mine, other)]
+    if None not in measured:
+        yield "waiting for reads, of old bytes, slots and bits", measured[0] - measured[1]
+        return
     saved = saved_bytes(mine)
     if saved:
         yield (f"{size_text(round(saved))} read to be saved before anything leaves",

@@ -169,6 +169,13 @@ class Bars(unittest.TestCase):
                          "3 KiB fewer copied: 338 ns less; reason not found: counts explain nothing "
                          "of that")
 
+    def test_reads_that_were_measured_need_no_guess(self):
+        mine = {**self.counts, "ns_reads": 700}
+        other = {**self.redo, "fences": 2, "mb_s": 2048, "ns_reads": 300}
+        self.assertEqual(reasons.why_behind(mine, other, reasons.Costs(self.delays, "optane")),
+                         "500 ns more a call; waiting for reads, of old bytes, slots and bits: 400 ns; "
+                         "not explained by counts: 100 ns")
+
     def test_what_is_read_while_copies_are_streamed_costs_nothing(self):
         """13 lines take 220 ns."""
         other = {**self.redo, "fences": 2, "mb_s": 1025, "copied_bytes": 832}
