@@ -4,8 +4,7 @@
  * PM.
  *
  * A program that links `bench_delay` beside the library has it between the two by the
- * linker's --wrap: the library's objects are the same, and until delay_use() every call
- * goes straight through. The rules:
+ * linker's --wrap. Until delay_use() every call goes straight through. The rules:
  *
  *   Writes     A phase is durable no earlier than fence_ns, and the time of each of its
  *              lines, after the first of them was flushed or streamed. What this
