@@ -158,7 +158,7 @@ static bool add_value(cJSON *object, const struct column *column,
 {
     if (column->type == COLUMN_TEXT && cell->text[0])
         return cJSON_AddStringToObject(object, column->key, cell->text);
-    if (column->type == COLUMN_NUMBER && !isnan(cell->number))
+    if (column->type != COLUMN_TEXT && !isnan(cell->number))
         return cJSON_AddNumberToObject(object, column->key, rounded(cell, column));
     return cJSON_AddNullToObject(object, column->key);
 }
@@ -221,9 +221,9 @@ static int read_value(const cJSON *value, const struct column *column,
 {
     if (column->type == COLUMN_TEXT && cJSON_IsString(value))
         cell_set_text(cell, value->valuestring);
-    else if (column->type == COLUMN_NUMBER && cJSON_IsNumber(value))
+    else if (column->type != COLUMN_TEXT && cJSON_IsNumber(value))
         cell->number = value->valuedouble;
-    else if (!cJSON_IsNull(value))
+    else if (!cJSON_IsNull(value) && (value || column->type != COLUMN_NEW))
         return -EBADMSG;
     return 0;
 }

@@ -158,6 +158,24 @@ static void json_without_one_of_the_keys_is_refused(void **state)
     table_finish(&table);
 }
 
+static void json_without_a_new_key_has_no_value_there(void **state)
+{
+    static const struct column with_new[] = {
+        {"name", "name", COLUMN_TEXT, 0},
+        {"value", "value", COLUMN_NEW, 2},
+    };
+    FILE *in = fmemopen((char[]){"[{\"name\":\"a\"}]"}, 14, "r");
+    struct table table;
+
+    (void)state;
+    assert_non_null(in);
+    table_init(&table, with_new, 2);
+    assert_int_equal(table_read_json(&table, in), 0);
+    fclose(in);
+    assert_prints(&table, TABLE_MARKDOWN, "| name | value |\n|---|---:|\n| a | - |\n");
+    table_finish(&table);
+}
+
 static void json_with_a_text_for_a_number_is_refused(void **state)
 {
     int rc;
@@ -298,6 +316,7 @@ int main(void)
         cmocka_unit_test(an_error_ends_the_rounds),
         cmocka_unit_test(a_table_is_the_same_after_json),
         cmocka_unit_test(json_without_one_of_the_keys_is_refused),
+        cmocka_unit_test(json_without_a_new_key_has_no_value_there),
         cmocka_unit_test(json_with_a_text_for_a_number_is_refused),
         cmocka_unit_test(json_that_is_no_array_is_refused),
         cmocka_unit_test(a_printed_table_is_aligned),
