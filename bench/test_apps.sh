@@ -45,4 +45,31 @@ for wrong in '{}' '[1]' '[{"system": "tmpfs"}]'; do
         fail "bench-apps --render of $wrong: $(cat "$directory/error")"
     [ ! -s "$directory/table" ] || fail "bench-apps --render of $wrong: printed something"
 done
+
+# What needs the kernel, as far as it is installed.
+systems=tmpfs
+if [ "$(id -u)" -eq 0 ] && [ -w /dev/fuse ]; then
+    systems=pmfs-mount,tmpfs
+else
+    echo "left out: pmfs-mount: needs root and /dev/fuse"
+fi
+"$program" --quick --apps git,lmdb --systems $systems --dir "$directory/dir" \
+    --json "$directory/kernel.json" >"$directory/table" 2>"$directory/error"
+python3 - "$directory/kernel.json" "$directory/error" $systems <<'END'
+import ctypes.util, json, shutil, sys
+rows = json.load(open(sys.argv[1]))
+said = open(sys.argv[2]).read()
+found = {(row["app"], row["what"], row["sync"], row["system"]) for row in rows}
+work = {("git", "init, add, commit"): (0, 1), ("git", "status"): (0,),
+        ("lmdb", "single puts"): (0, 1)}
+for app in "git", "lmdb":
+    is_there = shutil.which(app) if app == "git" else ctypes.util.find_library(app)
+    if not is_there:
+        assert f"Left out: {app}: " in said, said
+        work = {what: syncs for what, syncs in work.items() if what[0] != app}
+expected = {(*what, sync, system) for what, syncs in work.items() for sync in syncs
+            for system in sys.argv[3].split(",")}
+assert found == expected, (found - expected, expected - found)
+assert all(row["ms"] > 0 for row in rows)
+END
 [ -z "$(ls "$directory/dir")" ] || fail "files left: $(ls "$directory/dir")"

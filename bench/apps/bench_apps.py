@@ -132,11 +132,11 @@ READERS = {("git", "status")}
 
 # ---- Measuring ------------------------------------------------------------------------
 
-def make_sources(directory):
+def make_sources(directory, scale):
     """A tree that is the same everywhere, and its archive, on tmpfs."""
     tree = os.path.join(directory, "tree")
     os.mkdir(tree)
-    for number in range(TREE_FILES):
+    for number in range(TREE_FILES // scale):
         folder = os.path.join(tree, f"directory-{number % 20}")
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, f"file-{number}"), "w") as file:
@@ -166,7 +166,7 @@ def measure(options):
     systems.stay_on_one_core()
     with systems.Systems(options.dir, options.bin, POOL_SIZE) as all_systems:
         ready = all_systems.set_up_all(options.systems)
-        tree = make_sources(all_systems.directory)
+        tree = make_sources(all_systems.directory, options.scale)
         apps = []
         for app in options.apps:
             why_not = why_no_app(app)
@@ -213,7 +213,7 @@ def show(rows, markdown=False):
 
 def parse_arguments():
     names = list(dict.fromkeys(row[0] for row in APPS))
-    parser = systems.make_parser("bench-apps", __doc__, "a tenth of the rows, one round", (3, 1))
+    parser = systems.make_parser("bench-apps", __doc__, "a tenth of the rows and files, one round", (3, 1))
     parser.add_argument("--apps", type=command.some_of(names), default=names,
                         help="comma-separated: " + ", ".join(names))
     options = command.parse(parser)

@@ -137,9 +137,12 @@ def parse_arguments():
     parser.add_argument("--runtime", help="of each job, as fio takes it (default 500ms)")
     parser.add_argument("--jobs", type=command.some_of(jobs), default=jobs,
                         help="comma-separated: " + ", ".join(jobs))
+    parser.add_argument("--record-sizes", type=command.some_of(RECORD_SIZES), metavar="SIZES",
+                        help="of the sweep, comma-separated: " + ", ".join(RECORD_SIZES))
     options = command.parse(parser)
     options.runtime = options.runtime or ("200ms" if options.quick else "500ms")
-    options.record_sizes = RECORD_SIZES_QUICK if options.quick else RECORD_SIZES
+    options.record_sizes = options.record_sizes or (RECORD_SIZES_QUICK if options.quick
+                                                    else RECORD_SIZES)
     return options
 
 
