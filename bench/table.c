@@ -11,6 +11,16 @@
 
 #define JSON_SIZE_MAX ((size_t)64 << 20)
 
+static bool is_text(const struct column *column)
+{
+    return column->type == COLUMN_TEXT || column->type == COLUMN_LATER_TEXT;
+}
+
+static bool is_later(const struct column *column)
+{
+    return column->type == COLUMN_LATER_TEXT || column->type == COLUMN_LATER_NUMBER;
+}
+
 void table_init(struct table *table, const struct column *columns, size_t column_count)
 {
     assert(column_count <= TABLE_COLUMNS_MAX);
@@ -63,7 +73,7 @@ void cell_set_text(struct cell *cell, const char *text)
 static void format_cell(char *text, size_t size, const struct column *column,
                         const struct cell *cell)
 {
-    if (column->type == COLUMN_TEXT)
+    if (is_text(column))
         snprintf(text, size, "%s", cell->text[0] ? cell->text : "-");
     else if (isnan(cell->number))
         snprintf(text, size, "-");
@@ -91,15 +101,15 @@ static int column_width(const struct table *table, size_t column)
 static void print_cell(const struct table *table, size_t column, const char *text,
                        int width, enum table_format format, FILE *out)
 {
-    bool is_text = table->columns[column].type == COLUMN_TEXT;
+    bool is_left = is_text(&table->columns[column]);
     bool is_last = column + 1 == table->column_count;
 
     if (format == TABLE_MARKDOWN)
         fprintf(out, "| %s ", text);
-    else if (is_last && is_text)
+    else if (is_last && is_left)
         fputs(text, out);
     else
-        fprintf(out, "%*s%s", is_text ? -width : width, text, is_last ? "" : "  ");
+        fprintf(out, "%*s%s", is_left ? -width : width, text, is_last ? "" : "  ");
 }
 
 static void end_line(enum table_format format, FILE *out)
@@ -116,7 +126,7 @@ static void print_head(const struct table *table, const int *widths,
     if (format != TABLE_MARKDOWN)
         return;
     for (size_t i = 0; i < table->column_count; i++)
-        fputs(table->columns[i].type == COLUMN_TEXT ? "|---" : "|---:", out);
+        fputs(is_text(&table->columns[i]) ? "|---" : "|---:", out);
     end_line(format, out);
 }
 
@@ -156,9 +166,9 @@ static double rounded(const struct cell *cell, const struct column *column)
 static bool add_value(cJSON *object, const struct column *column,
                       const struct cell *cell)
 {
-    if (column->type == COLUMN_TEXT && cell->text[0])
+    if (is_text(column) && cell->text[0])
         return cJSON_AddStringToObject(object, column->key, cell->text);
-    if (column->type != COLUMN_TEXT && !isnan(cell->number))
+    if (!is_text(column) && !isnan(cell->number))
         return cJSON_AddNumberToObject(object, column->key, rounded(cell, column));
     return cJSON_AddNullToObject(object, column->key);
 }
@@ -219,11 +229,11 @@ static char *read_all(FILE *in)
 static int read_value(const cJSON *value, const struct column *column,
                       struct cell *cell)
 {
-    if (column->type == COLUMN_TEXT && cJSON_IsString(value))
+    if (is_text(column) && cJSON_IsString(value))
         cell_set_text(cell, value->valuestring);
-    else if (column->type != COLUMN_TEXT && cJSON_IsNumber(value))
+    else if (!is_text(column) && cJSON_IsNumber(value))
         cell->number = value->valuedouble;
-    else if (!cJSON_IsNull(value) && (value || column->type != COLUMN_NEW))
+    else if (!cJSON_IsNull(value))
         return -EBADMSG;
     return 0;
 }
@@ -236,8 +246,11 @@ static int read_row(struct table *table, const cJSON *object)
         return -ENOMEM;
     for (size_t i = 0; i < table->column_count; i++) {
         const struct column *column = &table->columns[i];
-        int rc = read_value(cJSON_GetObjectItemCaseSensitive(object, column->key),
-                            column, &row[i]);
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, column->key);
+
+        if (!value && is_later(column))
+            continue;
+        int rc = read_value(value, column, &row[i]);
 
         if (rc < 0) {
             table->row_count--;

@@ -16,11 +16,8 @@
 struct column {
     const char *key;     /* in JSON */
     const char *heading; /* in print */
-    enum {
-        COLUMN_TEXT,
-        COLUMN_NUMBER,
-        COLUMN_NEW, /* a number that stored results may not have yet */
-    } type;
+    /* The latter two: files that are older than the column have no such key. */
+    enum { COLUMN_TEXT, COLUMN_NUMBER, COLUMN_LATER_TEXT, COLUMN_LATER_NUMBER } type;
     int decimals; /* shown in print, unless the number is whole */
 };
 
@@ -56,7 +53,7 @@ int table_write_json(const struct table *table, FILE *out);
 
 /*
  * Appends the rows of a JSON file. -EBADMSG if it is no array of objects with a value
- * or null for each column that is not new; `table` then keeps the rows before the bad one.
+ * or null for each column, but those of a later type, whose key may be missing; `table` then keeps the rows before the bad one.
  */
 int table_read_json(struct table *table, FILE *in);
 

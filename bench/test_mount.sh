@@ -27,6 +27,18 @@ grep -q '"op":"read","size":4096,"requests":1,' "$directory/mount.json" ||
     fail "a read is not one request"
 grep -q '"op":"fdatasync","size":null,"requests":0,' "$directory/mount.json" ||
     fail "fdatasync is not free"
+# A copy is what a large one has to do; and each row has a bar, of the request it is about.
+grep -q '"op":"write","size":65536,.*"ns_copy":[0-9.]*,"ns_own":[-0-9.]*,"asked":"1 write"' "$directory/mount.json" ||
+    fail "no copy of 64 KiB"
+grep -q '"op":"write","size":4096,.*"ns_copy":null,' "$directory/mount.json" || fail "a copy of a block"
+for job in create:mknod rename:rename unlink:unlink mkdir:mkdir rmdir:rmdir symlink:symlink link:link \
+    truncate:setattr fallocate:fallocate lookup:lookup getattr:getattr; do
+    grep -q "\"op\":\"${job%:*}\",.*\"ns_own\":[-0-9.]*,\"asked\":\".*1 ${job#*:}" "$directory/mount.json" ||
+        fail "${job%:*}: no request ${job#*:}"
+done
+rows=$(grep -c '"op":' "$directory/mount.json")
+bars=$(grep -c ', at most 2000: \(met\|MISSED\)$' "$directory/table")
+[ "$rows" -eq "$bars" ] || fail "$rows rows and $bars bars"
 "$program" --render "$directory/mount.json" >"$directory/table"
 grep -q '^| write | 4096 ' "$directory/table" ||
     fail "bench-mount cannot render its own results"

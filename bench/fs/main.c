@@ -88,7 +88,7 @@ static const struct column columns[COL_COUNT] = {
     {"lines_flushed", "flushed", COLUMN_NUMBER, 1},
     {"lines_streamed", "streamed", COLUMN_NUMBER, 1},
     {"fences", "fences", COLUMN_NUMBER, 2},
-    {"ns_reads", "reads", COLUMN_NEW, 0},
+    {"ns_reads", "reads", COLUMN_LATER_NUMBER, 0},
     {"checkpoints", "checkpoints", COLUMN_NUMBER, 6},
     {"calls", "calls", COLUMN_NUMBER, 0},
 };

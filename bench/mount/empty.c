@@ -12,15 +12,23 @@
 
 enum { FILE_INO = 2, FIRST_MADE_INO = 3 };
 
+/* More than a batch of jobs removes: without any the kernel would add none. */
+#define NAMES_OF_FILE 1000000
 #define CACHE_SECONDS 86400.0
 
 static fuse_ino_t next_ino = FIRST_MADE_INO; /* atomic */
-static uint64_t *asked_count;                /* atomic */
+static uint64_t *asked_counts;               /* [REQUESTS], atomic */
 static char zeros[1 << 20];
 
-static void count(void)
+const char *const request_names[REQUESTS] = {
+    "lookup",  "forget",   "getattr",  "setattr",   "mknod",  "mkdir",
+    "symlink", "link",     "unlink",   "rmdir",     "rename", "read",
+    "write",   "setxattr", "getxattr", "fallocate",
+};
+
+static void count(enum request request)
 {
-    __atomic_fetch_add(asked_count, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&asked_counts[request], 1, __ATOMIC_RELAXED);
 }
 
 static struct stat stat_of(fuse_ino_t ino, mode_t mode)
@@ -28,10 +36,15 @@ static struct stat stat_of(fuse_ino_t ino, mode_t mode)
     return (struct stat){
         .st_ino = ino,
         .st_mode = mode,
-        .st_nlink = 1,
+        .st_nlink = ino == FILE_INO ? NAMES_OF_FILE : 1,
         .st_size = ino == FILE_INO ? EMPTY_FILE_SIZE : 0,
         .st_blksize = 4096,
     };
+}
+
+static fuse_ino_t new_ino(void)
+{
+    return __atomic_fetch_add(&next_ino, 1, __ATOMIC_RELAXED);
 }
 
 static void reply_entry(fuse_req_t req, fuse_ino_t ino, mode_t mode)
@@ -43,20 +56,20 @@ static void reply_entry(fuse_req_t req, fuse_ino_t ino, mode_t mode)
         .entry_timeout = CACHE_SECONDS,
     };
 
-    count();
     fuse_reply_entry(req, &entry);
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     (void)parent;
+    count(REQUEST_LOOKUP);
     reply_entry(req, strcmp(name, EMPTY_FILE) == 0 ? FILE_INO : 0, S_IFREG | 0644);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 {
     (void)ino, (void)lookups;
-    count();
+    count(REQUEST_FORGET);
     fuse_reply_none(req);
 }
 
@@ -64,7 +77,7 @@ static void op_forget_multi(fuse_req_t req, size_t size,
                             struct fuse_forget_data *forgets)
 {
     (void)size, (void)forgets;
-    count();
+    count(REQUEST_FORGET);
     fuse_reply_none(req);
 }
 
@@ -74,7 +87,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     struct stat stat = stat_of(ino, mode);
 
     (void)fi;
-    count();
+    count(REQUEST_GETATTR);
     fuse_reply_attr(req, &stat, CACHE_SECONDS);
 }
 
@@ -88,7 +101,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *values, int 
         stat.st_mode = S_IFREG | (values->st_mode & 07777);
     if (to_set & FUSE_SET_ATTR_SIZE)
         stat.st_size = values->st_size;
-    count();
+    count(REQUEST_SETATTR);
     fuse_reply_attr(req, &stat, CACHE_SECONDS);
 }
 
@@ -96,13 +109,51 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
                      dev_t rdev)
 {
     (void)parent, (void)name, (void)rdev;
-    reply_entry(req, __atomic_fetch_add(&next_ino, 1, __ATOMIC_RELAXED), mode);
+    count(REQUEST_MKNOD);
+    reply_entry(req, new_ino(), mode);
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+    (void)parent, (void)name;
+    count(REQUEST_MKDIR);
+    reply_entry(req, new_ino(), S_IFDIR | mode);
+}
+
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent,
+                       const char *name)
+{
+    (void)target, (void)parent, (void)name;
+    count(REQUEST_SYMLINK);
+    reply_entry(req, new_ino(), S_IFLNK | 0777);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+    (void)parent, (void)name;
+    count(REQUEST_LINK);
+    reply_entry(req, ino, S_IFREG | 0644);
+}
+
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    (void)parent, (void)name;
+    count(REQUEST_RMDIR);
+    fuse_reply_err(req, 0);
+}
+
+static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset,
+                         off_t size, struct fuse_file_info *fi)
+{
+    (void)ino, (void)mode, (void)offset, (void)size, (void)fi;
+    count(REQUEST_FALLOCATE);
+    fuse_reply_err(req, 0);
 }
 
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     (void)parent, (void)name;
-    count();
+    count(REQUEST_UNLINK);
     fuse_reply_err(req, 0);
 }
 
@@ -110,7 +161,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
                       fuse_ino_t new_parent, const char *new_name, unsigned flags)
 {
     (void)parent, (void)name, (void)new_parent, (void)new_name, (void)flags;
-    count();
+    count(REQUEST_RENAME);
     fuse_reply_err(req, 0);
 }
 
@@ -120,7 +171,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
     const struct iovec piece = {zeros, size < sizeof(zeros) ? size : sizeof(zeros)};
 
     (void)ino, (void)offset, (void)fi;
-    count();
+    count(REQUEST_READ);
     fuse_reply_iov(req, &piece, 1);
 }
 
@@ -128,7 +179,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
                      off_t offset, struct fuse_file_info *fi)
 {
     (void)ino, (void)data, (void)offset, (void)fi;
-    count();
+    count(REQUEST_WRITE);
     fuse_reply_write(req, size);
 }
 
@@ -136,14 +187,14 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
                         const char *value, size_t size, int flags)
 {
     (void)ino, (void)name, (void)value, (void)size, (void)flags;
-    count();
+    count(REQUEST_SETXATTR);
     fuse_reply_err(req, 0);
 }
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
     (void)ino;
-    count();
+    count(REQUEST_GETXATTR);
     if (strncmp(name, "user.", 5) == 0 && size <= sizeof(zeros))
         fuse_reply_buf(req, zeros, size);
     else
@@ -160,7 +211,11 @@ static struct fuse_session *make_session(struct mount_state *state)
         .getattr = op_getattr,
         .setattr = op_setattr,
         .mknod = op_mknod,
+        .mkdir = op_mkdir,
+        .symlink = op_symlink,
+        .link = op_link,
         .unlink = op_unlink,
+        .rmdir = op_rmdir,
         .rename = op_rename,
         .open = ops.open,
         .opendir = ops.opendir,
@@ -168,6 +223,7 @@ static struct fuse_session *make_session(struct mount_state *state)
         .write = op_write,
         .setxattr = op_setxattr,
         .getxattr = op_getxattr,
+        .fallocate = op_fallocate,
     };
     char name[] = "empty", option[] = "-o", list[] = "fsname=empty,default_permissions";
     char *argv[] = {name, option, list, NULL};
@@ -187,7 +243,7 @@ int empty_serve(const char *mountpoint, uint64_t *asked)
 
     if (session == NULL)
         return error;
-    asked_count = asked;
+    asked_counts = asked;
     if (fuse_set_signal_handlers(session) == 0 &&
         fuse_session_mount(session, mountpoint) == 0) {
         error = channel_open(session);

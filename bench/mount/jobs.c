@@ -106,6 +106,19 @@ static int get_attribute(struct load *load, const struct job *job, uint64_t numb
                         job->size);
 }
 
+/* From a block to nothing and back, which is a hole. */
+static int cut(struct load *load, const struct job *job, uint64_t number)
+{
+    (void)job;
+    return result_of(ftruncate(load->tail, number % 2 ? 0 : 4096));
+}
+
+static int reserve(struct load *load, const struct job *job, uint64_t number)
+{
+    return result_of(
+        fallocate(load->tail, 0, (off_t)(number * job->size), (off_t)job->size));
+}
+
 /* ---- Names ----------------------------------------------------------------------- */
 
 static const char *name_of(uint64_t number, char name[32])
@@ -130,6 +143,52 @@ static int take(struct load *load, const struct job *job, uint64_t number)
     return result_of(unlinkat(load->dir, name_of(number, name), 0));
 }
 
+/* Never the same again: the kernel knows what is not there, too. */
+static int look_up_none(struct load *load, const struct job *job, uint64_t number)
+{
+    char name[32];
+    struct statx found;
+
+    (void)job, (void)number;
+    snprintf(name, sizeof(name), "none-%08u", load->nothing++);
+    if (statx(load->dir, name, 0, STATX_BASIC_STATS, &found) == 0)
+        return -EEXIST;
+    return errno == ENOENT ? 0 : -errno;
+}
+
+static int make_directory(struct load *load, const struct job *job, uint64_t number)
+{
+    char name[32];
+
+    (void)job;
+    return result_of(mkdirat(load->dir, name_of(number, name), 0755));
+}
+
+static int take_directory(struct load *load, const struct job *job, uint64_t number)
+{
+    char name[32];
+
+    (void)job;
+    return result_of(unlinkat(load->dir, name_of(number, name), AT_REMOVEDIR));
+}
+
+static int make_symlink(struct load *load, const struct job *job, uint64_t number)
+{
+    char name[32];
+
+    (void)job;
+    return result_of(symlinkat(EMPTY_FILE, load->dir, name_of(number, name)));
+}
+
+static int add_link(struct load *load, const struct job *job, uint64_t number)
+{
+    char name[32];
+
+    (void)job;
+    return result_of(
+        linkat(load->dir, EMPTY_FILE, load->dir, name_of(number, name), 0));
+}
+
 static int take_other(struct load *load, const struct job *job, uint64_t number)
 {
     return take(load, job, number + 1000000);
@@ -144,22 +203,30 @@ static int move(struct load *load, const struct job *job, uint64_t number)
                               name_of(number + 1000000, other)));
 }
 
+/* At first what others ask for, too. */
 const struct job jobs[] = {
-    {"write", 64, overwrite, NULL, NULL},
-    {"write", 1024, overwrite, NULL, NULL},
-    {"write", 4096, overwrite, NULL, NULL},
-    {"write", 65536, overwrite, NULL, NULL},
-    {"append", 4096, append, NULL, empty_tail},
-    {"fdatasync", 0, sync_data, NULL, NULL},
-    {"read", 4096, read_back, NULL, NULL},
-    {"read", 65536, read_back, NULL, NULL},
-    {"getattr", 0, get_attributes, NULL, NULL},
-    {"chmod", 0, change_mode, NULL, NULL},
-    {"setxattr", 32, set_attribute, NULL, NULL},
-    {"getxattr", 32, get_attribute, NULL, NULL},
-    {"create", 0, make, NULL, take},
-    {"rename", 0, move, make, take_other},
-    {"unlink", 0, take, make, NULL},
+    {"getattr", 0, JOB_COPIES_NOTHING, get_attributes, NULL, NULL},
+    {"setxattr", 32, JOB_COPIES_NOTHING, set_attribute, NULL, NULL},
+    {"getxattr", 32, JOB_COPIES_NOTHING, get_attribute, NULL, NULL},
+    {"lookup", 0, JOB_COPIES_NOTHING, look_up_none, NULL, NULL},
+    {"write", 64, JOB_WRITES, overwrite, NULL, NULL},
+    {"write", 1024, JOB_WRITES, overwrite, NULL, NULL},
+    {"write", 4096, JOB_WRITES, overwrite, NULL, NULL},
+    {"write", 65536, JOB_WRITES, overwrite, NULL, NULL},
+    {"append", 4096, JOB_WRITES, append, NULL, empty_tail},
+    {"fdatasync", 0, JOB_COPIES_NOTHING, sync_data, NULL, NULL},
+    {"read", 4096, JOB_READS, read_back, NULL, NULL},
+    {"read", 65536, JOB_READS, read_back, NULL, NULL},
+    {"chmod", 0, JOB_COPIES_NOTHING, change_mode, NULL, NULL},
+    {"create", 0, JOB_COPIES_NOTHING, make, NULL, take},
+    {"rename", 0, JOB_COPIES_NOTHING, move, make, take_other},
+    {"unlink", 0, JOB_COPIES_NOTHING, take, make, NULL},
+    {"mkdir", 0, JOB_COPIES_NOTHING, make_directory, NULL, take_directory},
+    {"rmdir", 0, JOB_COPIES_NOTHING, take_directory, make_directory, NULL},
+    {"symlink", 0, JOB_COPIES_NOTHING, make_symlink, NULL, take},
+    {"link", 0, JOB_COPIES_NOTHING, add_link, NULL, take},
+    {"truncate", 0, JOB_COPIES_NOTHING, cut, NULL, empty_tail},
+    {"fallocate", 4096, JOB_COPIES_NOTHING, reserve, NULL, empty_tail},
 };
 const uint32_t job_count = sizeof(jobs) / sizeof(jobs[0]);
 

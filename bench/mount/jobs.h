@@ -15,6 +15,7 @@ struct load {
     int direct; /* the same, past the kernel's cache */
     int tail;   /* a file that grows */
     uint64_t random_state;
+    uint32_t nothing; /* names that were looked up and not there */
 };
 
 struct job;
@@ -24,8 +25,9 @@ typedef int job_fn(struct load *load, const struct job *job, uint64_t number);
 
 struct job {
     const char *name;
-    uint32_t size;  /* bytes; 0: none */
-    job_fn *run;    /* timed */
+    uint32_t size;                                             /* bytes; 0: none */
+    enum { JOB_COPIES_NOTHING, JOB_WRITES, JOB_READS } copies; /* so much */
+    job_fn *run;                                               /* timed */
     job_fn *before; /* untimed, with each number, before the batch; NULL: nothing */
     job_fn *after;  /* untimed, so, after it */
 };

@@ -102,7 +102,7 @@ int servers_start(uint64_t pool_size)
     int rc;
 
     pool = scratch_path("pool");
-    asked = mmap(NULL, sizeof(*asked), PROT_READ | PROT_WRITE,
+    asked = mmap(NULL, REQUESTS * sizeof(*asked), PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!pool || asked == MAP_FAILED)
         return -ENOMEM;
@@ -123,7 +123,7 @@ const char *servers_mountpoint(enum system system)
     return mountpoints[system];
 }
 
-uint64_t servers_asked(void)
+const uint64_t *servers_asked(void)
 {
-    return __atomic_load_n(asked, __ATOMIC_RELAXED);
+    return asked;
 }

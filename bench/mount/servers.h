@@ -15,7 +15,7 @@ void servers_stop(void);
 
 const char *servers_mountpoint(enum system system);
 
-/* How many requests the empty filesystem was sent. */
-uint64_t servers_asked(void);
+/* How many requests of each kind (empty.h) the empty filesystem was sent. */
+const uint64_t *servers_asked(void);
 
 #endif
