@@ -97,12 +97,35 @@ static int column_width(const struct table *table, size_t column)
     return (int)width;
 }
 
+static bool has_values(const struct table *table, size_t column)
+{
+    for (size_t row = 0; row < table->row_count; row++) {
+        const struct cell *cell = &table_row(table, row)[column];
+
+        if (is_text(&table->columns[column]) ? cell->text[0] != 0
+                                             : !isnan(cell->number))
+            return true;
+    }
+    return false;
+}
+
+/* Later columns at the end are left out as long as no row has them. */
+static size_t shown_count(const struct table *table)
+{
+    size_t count = table->column_count;
+
+    while (count > 0 && is_later(&table->columns[count - 1]) &&
+           !has_values(table, count - 1))
+        count--;
+    return count;
+}
+
 /* Texts to the left, numbers to the right; no blanks at the end of a line. */
 static void print_cell(const struct table *table, size_t column, const char *text,
                        int width, enum table_format format, FILE *out)
 {
     bool is_left = is_text(&table->columns[column]);
-    bool is_last = column + 1 == table->column_count;
+    bool is_last = column + 1 == shown_count(table);
 
     if (format == TABLE_MARKDOWN)
         fprintf(out, "| %s ", text);
@@ -120,12 +143,12 @@ static void end_line(enum table_format format, FILE *out)
 static void print_head(const struct table *table, const int *widths,
                        enum table_format format, FILE *out)
 {
-    for (size_t i = 0; i < table->column_count; i++)
+    for (size_t i = 0; i < shown_count(table); i++)
         print_cell(table, i, table->columns[i].heading, widths[i], format, out);
     end_line(format, out);
     if (format != TABLE_MARKDOWN)
         return;
-    for (size_t i = 0; i < table->column_count; i++)
+    for (size_t i = 0; i < shown_count(table); i++)
         fputs(is_text(&table->columns[i]) ? "|---" : "|---:", out);
     end_line(format, out);
 }
@@ -135,7 +158,7 @@ static void print_row(const struct table *table, size_t row, const int *widths,
 {
     char text[TABLE_TEXT_SIZE];
 
-    for (size_t i = 0; i < table->column_count; i++) {
+    for (size_t i = 0; i < shown_count(table); i++) {
         format_cell(text, sizeof(text), &table->columns[i], &table_row(table, row)[i]);
         print_cell(table, i, text, widths[i], format, out);
     }
@@ -146,7 +169,7 @@ void table_print(const struct table *table, enum table_format format, FILE *out)
 {
     int widths[TABLE_COLUMNS_MAX];
 
-    for (size_t i = 0; i < table->column_count; i++)
+    for (size_t i = 0; i < shown_count(table); i++)
         widths[i] = column_width(table, i);
     print_head(table, widths, format, out);
     for (size_t row = 0; row < table->row_count; row++)

@@ -16,7 +16,8 @@
 struct column {
     const char *key;     /* in JSON */
     const char *heading; /* in print */
-    /* The latter two: files that are older than the column have no such key. */
+    /* The latter two: files that are older than the column have no such key, and no
+     * column is printed for it. */
     enum { COLUMN_TEXT, COLUMN_NUMBER, COLUMN_LATER_TEXT, COLUMN_LATER_NUMBER } type;
     int decimals; /* shown in print, unless the number is whole */
 };

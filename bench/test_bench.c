@@ -180,6 +180,8 @@ static void json_may_be_older_than_a_later_column(void **state)
                   "name  text  value\n"
                   "a     -         -\n"
                   "b     c         2\n");
+    table.row_count = 1;
+    assert_prints(&table, TABLE_PLAIN, "name\na\n");
     table_finish(&table);
 }
 
