@@ -37,7 +37,7 @@ static ssize_t send_answer(int fd, struct iovec *pieces, int count, void *userda
     /* The first answer comes alone: nothing else is asked before it. */
     if (!__atomic_load_n(&state->answered, __ATOMIC_RELAXED)) {
         add_flags(pieces, count, state->offered);
-        __atomic_store_n(&state->answered, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&state->answered, true, __ATOMIC_RELEASE);
     }
     return writev(own_fd ? own_fd : fd, pieces, count);
 }
@@ -91,7 +91,11 @@ static size_t translate(struct mount_state *state, struct fuse_in_header *header
 static ssize_t receive(int fd, void *buffer, size_t size, void *userdata)
 {
     ssize_t got = read(own_fd ? own_fd : fd, buffer, size);
+    const struct mount_state *state = userdata;
 
+    /* What was agreed on with the first answer is there for whoever reads the next request:
+     * by the kernel, and by this for those who do not see through it. */
+    (void)__atomic_load_n(&state->answered, __ATOMIC_ACQUIRE);
     if (got >= (ssize_t)sizeof(struct fuse_in_header))
         got -= (ssize_t)translate(userdata, buffer, (size_t)got);
     return got;

@@ -423,7 +423,8 @@ static int setup_small(void **state)
 
 #define test_small(name) cmocka_unit_test_setup_teardown(name, setup_small, teardown)
 
-int main(void)
+/* With an argument: the tests whose names match it. */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         test_small(random_calls_leave_a_consistent_filesystem),
@@ -433,6 +434,8 @@ int main(void)
     };
 
     skip_without_fuse();
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     printf("seed %d\n", SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
