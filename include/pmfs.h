@@ -32,7 +32,8 @@
  *   Errors       the ones that POSIX names; no room is -ENOSPC, and nothing has
  *                changed. -EUCLEAN: the medium holds something impossible; -EIO: it
  *                failed; pmfs_errormsg() then says what and where. -ESTALE: no such
- *                inode, or no more. -ENOMEM anywhere.
+ *                inode, or no more. -EROFS: a change, where PMFS_READ_ONLY was asked for.
+ *                -EINVAL: flags that are not in the call's enum. -ENOMEM anywhere.
  *   Threads      any call from any thread at any time, but pmfs_unmount(). Inside, one
  *                lock per inode: readers of a file do not wait for each other.
  *   Fork         a child may only unmount: its other calls that change are -EPERM.
@@ -40,9 +41,11 @@
  *                leaves it to the kernel.) A file's privileges (the set-user-ID bit, the
  *                set-group-ID bit where its group may execute it, and the attribute
  *                "security.capability") are dropped only where a flag says so.
- *   Names        are NUL-terminated, 1 to 255 bytes, without '/'. "." and ".." are
- *                looked up and listed, but cannot be made or removed (-EEXIST,
- *                -EINVAL).
+ *   Names        are NUL-terminated, 1 to 255 bytes, without '/'; others are
+ *                -ENAMETOOLONG, or -EINVAL where something is made, removed or moved, and
+ *                -ENOENT where it is looked up. "." and ".." are looked up and listed,
+ *                but cannot be made (-EEXIST), unlinked (-EISDIR), moved (-EINVAL) or
+ *                removed as directories (-EINVAL, -ENOTEMPTY).
  *   Times        ns since the epoch. Access times change by pmfs_setattr() only
  *                (noatime).
  *
@@ -138,7 +141,7 @@ struct pmfs_mount_options {
  * Cost:    reads one byte per inode; no scan of files or directories.
  * Crash:   may crash anywhere and be run again.
  * Errors:  as minl2r_pool_open(), whose message it passes on; -EINVAL (another
- *          layout), -EPROTONOSUPPORT (newer format).
+ *          layout; flags), -EPROTONOSUPPORT (newer format).
  */
 int pmfs_mount(const char *path, const struct pmfs_mount_options *options,
                struct pmfs **fs);
@@ -390,11 +393,11 @@ int pmfs_link(struct pmfs *fs, uint64_t ino, uint64_t parent, const char *name,
  *
  * Cost:    two fences; with the inode its blocks go in further transactions of three
  *          fences, for each 512 blocks or fewer.
- * Errors:  -ENOENT, -ENOTDIR, -EISDIR, -ESTALE.
+ * Errors:  -ENOENT, -ENOTDIR, -EISDIR, -ENAMETOOLONG, -EINVAL (name), -ESTALE.
  */
 int pmfs_unlink(struct pmfs *fs, uint64_t parent, const char *name);
 
-/* As pmfs_unlink(), of an empty directory. -ENOTEMPTY, -EINVAL ("."). */
+/* As pmfs_unlink(), of an empty directory. -ENOTEMPTY (".." too), -EINVAL ("."). */
 int pmfs_rmdir(struct pmfs *fs, uint64_t parent, const char *name);
 
 enum pmfs_rename_flags {
@@ -407,9 +410,9 @@ enum pmfs_rename_flags {
  * neither.
  *
  * Cost:    as pmfs_mknod(); the inode of what is replaced goes as by pmfs_unlink().
- * Errors:  -ENOENT, -ENOTDIR, -EISDIR, -ENOTEMPTY, -EEXIST, -EINVAL (a directory into
- *          itself; flags), -EMLINK, -ENOSPC (the new directory must grow and cannot),
- *          -ESTALE.
+ * Errors:  -ENOENT, -ENOTDIR, -EISDIR, -ENOTEMPTY, -EEXIST, -ENAMETOOLONG, -EINVAL (a
+ *          directory into itself; names; flags), -EMLINK, -ENOSPC (the new directory must
+ *          grow and cannot), -ESTALE.
  */
 int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new_parent,
                 const char *new_name, unsigned flags);
@@ -470,7 +473,7 @@ enum pmfs_write_flags {
  *          at the end, bytes past the end inside the last block, and up to 1000 bytes of
  *          other blocks; three for more of those.
  * Crash:   all or nothing; in the last cheap case the times may be newer than the content.
- * Errors:  -EISDIR, -EINVAL (no regular file), -EFBIG, -ENOSPC, -ESTALE.
+ * Errors:  -EISDIR, -EINVAL (no regular file; flags), -EFBIG, -ENOSPC, -ESTALE.
  */
 int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffer,
                size_t size, unsigned flags, size_t *done);
@@ -509,7 +512,7 @@ enum pmfs_seek { PMFS_SEEK_DATA, PMFS_SEEK_HOLE };
  *
  * Cost:    no fence. Holes are skipped by what a node spans.
  * Errors:  -ENXIO (at or past the end; or no more data), -EISDIR, -EINVAL (no regular
- *          file), -ESTALE.
+ *          file; `whence`), -ESTALE.
  */
 int pmfs_seek(struct pmfs *fs, uint64_t ino, uint64_t offset, enum pmfs_seek whence,
               uint64_t *found);
@@ -563,7 +566,7 @@ int pmfs_removexattr(struct pmfs *fs, uint64_t ino, const char *name);
  * Copies a value of `*size` bytes; with a `capacity` of 0 only its size is found.
  *
  * Cost:    no fence.
- * Errors:  -ENODATA, -ERANGE (`capacity`; or the name, as pmfs_setxattr()), -ESTALE.
+ * Errors:  -ENODATA, -ERANGE (`capacity`), -ESTALE; of names as pmfs_setxattr().
  */
 int pmfs_getxattr(struct pmfs *fs, uint64_t ino, const char *name, void *value,
                   size_t capacity, size_t *size);
@@ -598,7 +601,7 @@ enum pmfs_readdir_flags {
  * `take` may call nothing of pmfs.
  *
  * Cost:    no fence, but as pmfs_lookup() for old directories.
- * Errors:  -ENOTDIR, -ESTALE.
+ * Errors:  -ENOTDIR, -EINVAL (flags), -ESTALE.
  */
 int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
                  pmfs_readdir_fn *take, void *arg);
@@ -615,7 +618,9 @@ int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
  *                start at the root of the filesystem, whose ".." is itself.
  *   Errors       beyond those of the call by name: -ENOENT (an empty path, too),
  *                -ENOTDIR (also a slash after what is no directory), -ELOOP (more than
- *                PMFS_LINKS_FOLLOWED_MAX symbolic links), -ENAMETOOLONG.
+ *                PMFS_LINKS_FOLLOWED_MAX symbolic links), -ENAMETOOLONG (a component, too),
+ *                -EINVAL (flags other than those of enum pmfs_path_flags that the call
+ *                has).
  *   Cost         that of the call by name, and a lookup for each component.
  */
 #define PMFS_PATH_MAX 4095         /* bytes of a path */
@@ -630,7 +635,7 @@ enum pmfs_path_flags {
  * Opens what `path` names, and with O_CREAT makes a regular file if there is nothing:
  * pmfs_release() must follow. `flags` are those of open(2). These count: O_CREAT,
  * O_EXCL, O_TRUNC, O_DIRECTORY, O_NOFOLLOW, O_PATH, O_TMPFILE (as pmfs_tmpfile()), and
- * the access mode, which for directories must be O_RDONLY. `mode` and `cred` are for what
+ * the access mode, which for directories must be O_RDONLY; others are no matter. `mode` and `cred` are for what
  * is made.
  *
  * Errors:  as open(2): -EEXIST, -EISDIR, -ELOOP (O_NOFOLLOW), -EINVAL (O_CREAT with

@@ -7,6 +7,8 @@
 #include "pmfs-proto/core/file.h"
 #include "pmfs-proto/core/orphan.h"
 
+#define WRITE_ALL ((PMFS_WRITE_DROPS_CAPABILITIES << 1) - 1)
+
 /* ---- Reading ------------------------------------------------------------------- */
 
 int file_check(const struct inode *inode)
@@ -381,8 +383,11 @@ int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffe
                size_t size, unsigned flags, size_t *done)
 {
     struct inode *inode;
-    int rc = inode_get(fs, ino, LOCK_EXCLUSIVE, &inode);
+    int rc;
 
+    if (flags & ~(unsigned)WRITE_ALL)
+        return -EINVAL;
+    rc = inode_get(fs, ino, LOCK_EXCLUSIVE, &inode);
     if (rc < 0)
         return rc;
     if (flags & PMFS_APPEND)

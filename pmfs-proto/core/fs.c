@@ -330,6 +330,8 @@ int pmfs_mount(const char *path, const struct pmfs_mount_options *options,
 
     if (!options)
         options = &defaults;
+    if (options->flags & ~(uint32_t)(PMFS_COUNT_LOOKUPS | PMFS_READ_ONLY))
+        return fs_error(EINVAL, "unknown flags of a mount: 0x%" PRIx32, options->flags);
     int rc = open_pool(path, options, &pool);
     if (rc < 0)
         return fs_error(-rc, "%s", minl2r_errormsg());

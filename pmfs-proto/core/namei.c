@@ -1237,8 +1237,11 @@ int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
 {
     struct listing listing = {.fs = fs, .flags = flags, .take = take, .arg = arg};
     struct inode *inode;
-    int rc = inode_pin(fs, ino, &inode);
+    int rc;
 
+    if (flags & ~(unsigned)PMFS_READDIR_ATTR)
+        return -EINVAL;
+    rc = inode_pin(fs, ino, &inode);
     if (rc < 0)
         return rc;
     listing.dir = inode;

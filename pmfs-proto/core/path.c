@@ -189,8 +189,11 @@ int pmfs_path_parent(struct pmfs *fs, uint64_t dir, const char *path, unsigned f
                      struct pmfs_place *place)
 {
     struct walk walk = {.fs = fs, .rest = path, .flags = flags};
-    int rc = walk_to_end(&walk, dir, place);
+    int rc;
 
+    if (flags & ~(unsigned)(PMFS_PATH_NOFOLLOW | PMFS_PATH_BENEATH))
+        return -EINVAL;
+    rc = walk_to_end(&walk, dir, place);
     if (rc == -EXDEV) {
         place->outside = strdup(walk.rest);
         if (!place->outside) {
@@ -243,6 +246,12 @@ static bool is_special(const struct pmfs_place *place)
 static const char *name_of(const struct pmfs_place *place)
 {
     return is_root(place) ? "." : place->name;
+}
+
+/* Of a call that can only be asked not to follow. */
+static int check_flags(unsigned flags)
+{
+    return flags & ~(unsigned)PMFS_PATH_NOFOLLOW ? -EINVAL : 0;
 }
 
 /* A slash asks for what the link leads to. */
@@ -412,8 +421,10 @@ int pmfs_path_getattr(struct pmfs *fs, uint64_t dir, const char *path, unsigned 
                       struct pmfs_attr *attr)
 {
     struct pmfs_place place;
-    int rc = locate(fs, dir, path, follow_flags(path, flags), &place);
+    int rc = check_flags(flags);
 
+    if (rc == 0)
+        rc = locate(fs, dir, path, follow_flags(path, flags), &place);
     if (rc < 0)
         return rc;
     rc = find(fs, &place, cut_slash(&place), attr);
@@ -426,8 +437,10 @@ int pmfs_path_setattr(struct pmfs *fs, uint64_t dir, const char *path, unsigned 
                       struct pmfs_attr *attr)
 {
     struct pmfs_attr found;
-    int rc = open_existing(fs, dir, path, flags, &found);
+    int rc = check_flags(flags);
 
+    if (rc == 0)
+        rc = open_existing(fs, dir, path, flags, &found);
     if (rc < 0)
         return rc;
     rc = pmfs_setattr(fs, found.ino, values, mask, attr);
@@ -522,8 +535,10 @@ int pmfs_path_link(struct pmfs *fs, uint64_t dir, const char *path, uint64_t new
 {
     struct pmfs_attr old, attr;
     struct pmfs_place at;
-    int rc = open_existing(fs, dir, path, flags, &old);
+    int rc = check_flags(flags);
 
+    if (rc == 0)
+        rc = open_existing(fs, dir, path, flags, &old);
     if (rc < 0)
         return rc;
     rc = find_new(fs, new_dir, new_path, false, &at);

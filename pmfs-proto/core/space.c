@@ -284,8 +284,11 @@ int pmfs_seek(struct pmfs *fs, uint64_t ino, uint64_t offset, enum pmfs_seek whe
 {
     struct inode *inode;
     uint64_t answer;
-    int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
+    int rc;
 
+    if (whence != PMFS_SEEK_DATA && whence != PMFS_SEEK_HOLE)
+        return -EINVAL;
+    rc = inode_get(fs, ino, LOCK_SHARED, &inode);
     if (rc < 0)
         return rc;
     rc = file_check(inode);
