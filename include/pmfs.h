@@ -464,10 +464,14 @@ enum pmfs_write_flags {
 
 /*
  * Writes all of `size` bytes, or nothing: size and times of the file included, and
- * however many blocks. `*done` is less than `size`, and that much all or nothing, in two
- * cases. What would lie past PMFS_FILE_SIZE_MAX is left out; -EFBIG if that is all. And
- * where there is no room even to log a large overwrite, a part of it is written, up to the
- * end of a block. So a full filesystem can be overwritten.
+ * however many blocks. The limit is what is free: blocks for what is new and for what
+ * is overwritten, as the old ones are free only afterwards; a node for each block_size / 8
+ * of the new ones; and at most 64 bytes of log for each block. Of 4 KiB blocks, one write
+ * fills 98 % of what pmfs_statfs() calls available. What is larger is -ENOSPC and has
+ * changed nothing, but where all of it lies inside the file: then a part of it is written,
+ * up to the end of a block, as one transaction, and `*done` says how much. So a full
+ * filesystem can be overwritten. `*done` is less than `size`, too, where some would lie
+ * past PMFS_FILE_SIZE_MAX: that is left out; -EFBIG if that is all.
  *
  * Cost:    two fences for blocks overwritten by half or more, holes filled, new blocks
  *          at the end, bytes past the end inside the last block, and up to 1000 bytes of

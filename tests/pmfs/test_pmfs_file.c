@@ -505,6 +505,28 @@ static void append_of_blocks_costs_two_fences(void **state)
     free(bytes);
 }
 
+/* New, over what is there, and so that each block of it changes in part. */
+static void write_of_16_mib_is_one_transaction(void **state)
+{
+    static const uint64_t offsets[] = {0, 0, 100};
+    struct fixture *f = *state;
+
+    fixture_mkfs(f, 64 * MIB);
+    fixture_mount(f);
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    for (uint32_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
+        uint8_t *bytes = new_bytes(16 * MIB, 20 + i);
+        uint64_t commits = stats_of(f).commits;
+
+        write_all(f, ino, offsets[i], bytes, 16 * MIB);
+        assert_int_equal(stats_of(f).commits - commits, 1);
+        assert_bytes(f, ino, offsets[i], bytes, 16 * MIB);
+        free(bytes);
+    }
+    fixture_fsck_and_mount(f);
+}
+
 static void chmod_chown_and_small_truncate_cost_one_fence(void **state)
 {
     struct fixture *f = *state;
@@ -572,6 +594,7 @@ int main(void)
         TEST_IN_PROCESS(hole_fill_costs_two_fences),
         TEST_IN_PROCESS(append_inside_a_block_costs_two_fences),
         TEST_IN_PROCESS(append_of_blocks_costs_two_fences),
+        TEST_EMPTY_IN_PROCESS(write_of_16_mib_is_one_transaction),
         TEST_IN_PROCESS(chmod_chown_and_small_truncate_cost_one_fence),
         TEST_IN_PROCESS(block_overwrite_takes_few_lines),
     };

@@ -95,6 +95,64 @@ static void call_without_room_changes_nothing(void **state)
     free(bytes);
 }
 
+/* Blocks that are there for one write: the rest is for nodes and log, as pmfs.h says. */
+static uint64_t blocks_for_one_write(struct fixture *f, uint64_t available)
+{
+    uint64_t block_size = f->attr.block_size, per_node = block_size / 8;
+    uint64_t count = available;
+
+    while (count + count / (per_node - 1) + 4 + count * 64 / block_size > available)
+        count--;
+    return count;
+}
+
+static void write_of_all_that_is_free(struct fixture *f, uint32_t block_size)
+{
+    uint8_t *bytes = new_bytes(16 * MIB, 'n');
+    struct pmfs_statfs statfs;
+    size_t done = 7;
+
+    f->mkfs.pool.block_size = block_size;
+    fixture_mkfs(f, 16 * MIB);
+    fixture_mount(f);
+    uint64_t ino = make_file(f, ROOT, "a");
+
+    write_text(f, ino, 0, "old");
+    struct pmfs_attr before = attr_of(f, ino);
+
+    assert_ok(pmfs_statfs(f->fs, &statfs));
+    assert_error(pmfs_write(f->fs, ino, 0, bytes,
+                            (statfs.blocks_available + 2) * before.block_size, 0,
+                            &done),
+                 ENOSPC);
+    assert_int_equal(done, 7);
+    assert_int_equal(attr_of(f, ino).size, before.size);
+    assert_int_equal(f->attr.mtime_ns, before.mtime_ns);
+    assert_int_equal(f->attr.blocks, before.blocks);
+    assert_int_equal(blocks_free(f), statfs.blocks_free);
+    assert_bytes(f, ino, 0, "old", 3);
+    fixture_fsck_and_mount(f);
+
+    size_t size = blocks_for_one_write(f, statfs.blocks_available) * before.block_size;
+    uint64_t commits = stats_of(f).commits;
+
+    write_all(f, ino, 0, bytes, size);
+    assert_int_equal(stats_of(f).commits - commits, 1);
+    assert_bytes(f, ino, 0, bytes, size);
+    fixture_fsck_and_mount(f);
+    free(bytes);
+}
+
+static void one_write_fills_what_is_free_or_changes_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    write_of_all_that_is_free(f, 4096);
+    fixture_unmount(f);
+    unlink(f->path);
+    write_of_all_that_is_free(f, 512);
+}
+
 static void full_filesystem_can_be_overwritten(void **state)
 {
     struct fixture *f = *state;
@@ -206,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(file_fills_what_statfs_calls_available),
         TEST(call_without_room_changes_nothing),
+        TEST_EMPTY_IN_PROCESS(one_write_fills_what_is_free_or_changes_nothing),
         TEST(full_filesystem_can_be_overwritten),
         TEST(large_overwrite_of_a_full_filesystem_is_short_but_goes_on),
         TEST(full_filesystem_takes_attributes_and_moves),

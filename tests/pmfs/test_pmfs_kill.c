@@ -18,6 +18,10 @@
 #define NAMES 14
 #define WRITE_MAX 30000
 #define FILE_MAX (5 * MIB / 2)
+#define LARGE_NAME                                                                     \
+    "large" /* of a file that is only ever written to, so much at once: */
+#define LARGE_WRITE (3 * MIB + 100)
+#define LARGE_MAX (LARGE_WRITE + 20000)
 
 enum kind { MAKE, MAKE_DIR, REMOVE, RENAME, WRITE, APPEND, TRUNCATE, OPEN, KINDS };
 
@@ -49,21 +53,34 @@ static struct call call_of(uint64_t seed, uint64_t number)
     call.offset = random[3] % (random[3] >> 32 & 15 ? 20000 : FILE_MAX);
     call.size = random[4] % (random[4] >> 32 & 3 ? 300 : WRITE_MAX);
     call.value = (uint8_t)random[5];
+    /* About as long as all between two of them. */
+    if (random[0] / KINDS % 512 == 0) {
+        call.kind = call.offset % 4 ? WRITE : MAKE;
+        strcpy(call.name, LARGE_NAME);
+        call.offset %= LARGE_MAX - LARGE_WRITE;
+        call.size = LARGE_WRITE;
+    }
     return call;
+}
+
+/* So that there is room for all. */
+static bool may_write(const struct call *call, uint64_t file_size)
+{
+    return file_size < FILE_MAX || strcmp(call->name, LARGE_NAME) == 0;
 }
 
 /* ---- Doing a call -------------------------------------------------------------- */
 
 static void do_call(struct pmfs *fs, const struct call *call)
 {
-    static uint8_t bytes[WRITE_MAX];
+    static uint8_t bytes[LARGE_WRITE];
     const struct pmfs_attr values = {.size = call->offset};
     struct pmfs_attr attr;
     bool exists = pmfs_lookup(fs, ROOT, call->name, &attr) == 0;
     bool is_file = exists && S_ISREG(attr.mode);
     size_t done;
 
-    memset(bytes, call->value, sizeof(bytes));
+    memset(bytes, call->value, call->size);
     switch (call->kind) {
     case MAKE:
         pmfs_mknod(fs, ROOT, call->name, 0644, 0, &nobody, &attr);
@@ -82,7 +99,7 @@ static void do_call(struct pmfs *fs, const struct call *call)
         break;
     case WRITE:
     case APPEND:
-        if (is_file && attr.size < FILE_MAX)
+        if (is_file && may_write(call, attr.size))
             pmfs_write(fs, attr.ino, call->offset, bytes, call->size,
                        call->kind == APPEND ? PMFS_APPEND : 0, &done);
         break;
@@ -98,12 +115,12 @@ static void do_call(struct pmfs *fs, const struct call *call)
 
 static void do_in_model(struct model *model, const struct call *call)
 {
-    static uint8_t bytes[WRITE_MAX];
+    static uint8_t bytes[LARGE_WRITE];
     struct model_inode *root = model->root;
     struct model_inode *inode = model_find(root, call->name);
     bool is_file = inode && S_ISREG(inode->mode);
 
-    memset(bytes, call->value, sizeof(bytes));
+    memset(bytes, call->value, call->size);
     switch (call->kind) {
     case MAKE:
     case MAKE_DIR:
@@ -120,11 +137,11 @@ static void do_in_model(struct model *model, const struct call *call)
             model_rename(model, root, call->name, root, call->other, 0);
         break;
     case WRITE:
-        if (is_file && inode->size < FILE_MAX)
+        if (is_file && may_write(call, inode->size))
             model_write(inode, call->offset, bytes, call->size);
         break;
     case APPEND:
-        if (is_file && inode->size < FILE_MAX)
+        if (is_file && may_write(call, inode->size))
             model_write(inode, inode->size, bytes, call->size);
         break;
     case TRUNCATE:
@@ -141,7 +158,7 @@ static void do_in_model(struct model *model, const struct call *call)
 static bool is_same_content(struct pmfs *fs, uint64_t ino,
                             const struct model_inode *inode)
 {
-    static uint8_t found[FILE_MAX + WRITE_MAX];
+    static uint8_t found[LARGE_MAX + WRITE_MAX];
     size_t done = 0;
 
     assert_ok(pmfs_read(fs, ino, 0, found, sizeof(found), &done));
@@ -239,7 +256,7 @@ killed_writer_loses_nothing_acknowledged_and_leaves_nothing_half_done(void **sta
     acknowledged = mmap(NULL, sizeof(*acknowledged), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(acknowledged, MAP_FAILED);
-    fixture_mkfs(f, 64 * MIB);
+    fixture_mkfs(f, 80 * MIB);
     model_init(&model);
     for (uint64_t i = 0; i < kills; i++) {
         /* Every other one may be killed while it mounts. */
