@@ -23,6 +23,8 @@ struct model_entry {
 struct model_inode {
     uint64_t ino; /* that pmfs gave it */
     uint32_t mode, nlink, uid, gid;
+    uint64_t rdev;
+    int64_t mtime_ns, ctime_ns; /* as they were seen last */
     uint64_t opens, lookups;
     bool linkable; /* it has never had a name, and may get one */
     uint64_t size;

@@ -3,7 +3,8 @@
  * Random calls, compared with a model: each answer, and every so often the whole tree,
  * with remounts and fscks in between. The pool is small, so that it runs full, too.
  *
- * PMFS_TEST_SEED and PMFS_TEST_STEPS choose another run, and a longer one.
+ * PMFS_TEST_SEED and PMFS_TEST_STEPS choose another run, and a longer one; for long tests
+ * there are many with other seeds.
  *
  * The same runs through a mount (tests/mount/pmfs_by_kernel.c). There some calls cannot be
  * asked for (-ENOSYS), and where there are two reasons to refuse one, the kernel may name
@@ -11,7 +12,11 @@
  */
 #include "tests/pmfs/model.h"
 #include "tests/pmfs/pmfs_fixture.h"
+#include "tests/unit/long.h"
 
+#define STEPS (BY_KERNEL ? 3000 : 40000)
+#define STEPS_SHOWN 1000000 /* so many, a line each */
+#define RUNS_IF_LONG 40
 #define INODES_MAX 120
 #define WRITE_MAX 40000
 #define FILE_MAX (3 * MIB)
@@ -121,10 +126,12 @@ static void count_lookup(struct run *run, struct model_inode *inode)
 
 static void do_make(struct run *run)
 {
-    static const uint32_t types[] = {S_IFREG, S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO};
+    static const uint32_t types[] = {S_IFREG, S_IFREG, S_IFREG, S_IFREG, S_IFDIR,
+                                     S_IFDIR, S_IFLNK, S_IFLNK, S_IFIFO, S_IFCHR};
     struct fixture *f = run->f;
     struct model_inode *dir = pick_dir(run), *made;
-    uint32_t mode = types[below(run, 5)] | (uint32_t)below(run, 01000);
+    uint32_t mode = types[below(run, 10)] | (uint32_t)below(run, 01000);
+    uint64_t rdev = S_ISCHR(mode) ? below(run, 1 << 16) : 0;
     char name[MODEL_NAME_SIZE], target[3000];
     const struct pmfs_cred cred = {.uid = (uint32_t)below(run, 9), .gid = 3};
     int rc;
@@ -140,13 +147,14 @@ static void do_make(struct run *run)
         mode = S_IFLNK | 0777;
         rc = pmfs_symlink(f->fs, dir->ino, name, target, &cred, &f->attr);
     } else {
-        rc = pmfs_mknod(f->fs, dir->ino, name, mode, 0, &cred, &f->attr);
+        rc = pmfs_mknod(f->fs, dir->ino, name, mode, rdev, &cred, &f->attr);
     }
     if (!did(run, rc, model_may_make(dir, name), "make"))
         return;
     made = model_make(&run->model, dir, name, mode, f->attr.ino);
     made->uid = cred.uid;
     made->gid = cred.gid;
+    made->rdev = rdev;
     if (S_ISLNK(mode))
         model_write(made, 0, target, strlen(target));
     count_lookup(run, made);
@@ -580,7 +588,17 @@ static int compare_entry(void *arg, const struct pmfs_dirent *entry)
     return 0;
 }
 
-static void compare_inode(struct run *run, const struct model_inode *inode)
+/* No call of these sets the times to others than now. */
+static void compare_times(struct model_inode *inode, const struct pmfs_attr *attr)
+{
+    assert_true(attr->mtime_ns <= attr->ctime_ns);
+    assert_true(attr->mtime_ns >= inode->mtime_ns);
+    assert_true(attr->ctime_ns >= inode->ctime_ns);
+    inode->mtime_ns = attr->mtime_ns;
+    inode->ctime_ns = attr->ctime_ns;
+}
+
+static void compare_inode(struct run *run, struct model_inode *inode)
 {
     struct pmfs_attr attr = attr_of(run->f, inode->ino);
     struct comparison comparison = {.dir = inode};
@@ -589,6 +607,8 @@ static void compare_inode(struct run *run, const struct model_inode *inode)
     assert_int_equal(attr.nlink, inode->nlink);
     assert_int_equal(attr.uid, inode->uid);
     assert_int_equal(attr.gid, inode->gid);
+    assert_int_equal(attr.rdev, inode->rdev);
+    compare_times(inode, &attr);
     compare_xattrs(run, inode);
     if (!S_ISDIR(inode->mode)) {
         assert_int_equal(attr.size, inode->size);
@@ -603,7 +623,7 @@ static void compare_inode(struct run *run, const struct model_inode *inode)
 
 static void compare_all(struct run *run)
 {
-    for (const struct model_inode *inode = run->model.all; inode; inode = inode->next)
+    for (struct model_inode *inode = run->model.all; inode; inode = inode->next)
         compare_inode(run, inode);
 }
 
@@ -660,20 +680,15 @@ static uint64_t from_environment(const char *name, uint64_t otherwise)
     return value ? strtoull(value, NULL, 0) : otherwise;
 }
 
-static void run_model(struct fixture *f, uint64_t pool_size, uint32_t block_size,
-                      uint32_t flags)
+static void run_once(struct fixture *f, uint64_t pool_size, uint64_t seed,
+                     uint64_t steps)
 {
     struct run *run = calloc(1, sizeof(*run));
-    uint64_t seed = from_environment("PMFS_TEST_SEED", 20150108 + block_size + flags);
-    uint64_t steps = from_environment("PMFS_TEST_STEPS", 20000);
 
     assert_non_null(run);
     run->f = f;
     run->random = seed;
     print_message("          seed %llu\n", (unsigned long long)seed);
-    f->mkfs.pool.block_size = block_size;
-    f->mount.flags = flags;
-    f->mount.cached_inodes = 64;
     fixture_mkfs(f, pool_size);
     fixture_mount(f);
     model_init(&run->model);
@@ -683,6 +698,9 @@ static void run_model(struct fixture *f, uint64_t pool_size, uint32_t block_size
             compare_inode(run, pick(run));
         if (below(run, 1000) == 0)
             do_remount(run);
+        if ((i + 1) % STEPS_SHOWN == 0)
+            print_message("          %llu of %llu steps\n", (unsigned long long)i + 1,
+                          (unsigned long long)steps);
     }
     do_remount(run);
     print_message("          %llu calls found no room\n",
@@ -690,6 +708,23 @@ static void run_model(struct fixture *f, uint64_t pool_size, uint32_t block_size
     assert_true(run->unaskable <= (BY_KERNEL ? steps / 10 : 0));
     model_finish(&run->model);
     free(run);
+    fixture_unmount(f);
+    unlink(f->path);
+}
+
+static void run_model(struct fixture *f, uint64_t pool_size, uint32_t block_size,
+                      uint32_t flags)
+{
+    uint64_t seed = from_environment("PMFS_TEST_SEED", 20150108 + block_size + flags);
+    uint64_t steps = from_environment("PMFS_TEST_STEPS", 0);
+    uint64_t runs = steps ? 1 : times_if_long(1, RUNS_IF_LONG);
+
+    f->mkfs.pool.block_size = block_size;
+    f->mount.flags = flags;
+    f->mount.cached_inodes = 64;
+    /* A seed of 0 would stay 0. */
+    for (uint64_t i = 0; i < runs; i++)
+        run_once(f, pool_size, seed + i ? seed + i : 1, steps ? steps : STEPS);
 }
 
 static void random_calls_do_what_the_model_does(void **state)
