@@ -148,6 +148,27 @@ int fd_open(uint64_t ino, uint32_t type, int flags)
     return (int)fd;
 }
 
+int fd_open_again(const struct handle *file, int flags)
+{
+    const struct pmfs_attr empty = {.size = 0};
+    struct pmfs *fs;
+    int rc = pool_get(&fs);
+
+    if (rc == 0 && file->type == S_IFDIR && (flags & O_ACCMODE) != O_RDONLY)
+        rc = -EISDIR;
+    if (rc == 0)
+        rc = pmfs_open(fs, file->ino);
+    if (rc < 0)
+        return rc;
+    if (flags & O_TRUNC)
+        rc = pmfs_setattr(fs, file->ino, &empty, PMFS_SET_SIZE, NULL);
+    if (rc < 0) {
+        pmfs_release(fs, file->ino);
+        return rc;
+    }
+    return fd_open(file->ino, file->type, flags & ~O_TRUNC);
+}
+
 int fd_set_cwd(uint64_t ino)
 {
     struct handle *file = ino ? handle_new(ino, S_IFDIR, O_PATH) : NULL;

@@ -158,6 +158,9 @@ static inline bool fd_is_ours(int fd)
 /* A descriptor for the open inode `ino`, which it takes over: released on errors. */
 int fd_open(uint64_t ino, uint32_t type, int flags);
 
+/* A descriptor for the file of another one, with flags of its own. */
+int fd_open_again(const struct handle *file, int flags);
+
 /* Makes it the current directory, as fd_open(). 0: that is the host's. */
 int fd_set_cwd(uint64_t ino);
 /* The same of an open directory. */

@@ -57,11 +57,18 @@ static const char *plain_mode(int flags, const char *mode)
     }
 }
 
+/* What libc's _flags mean besides those that headers name. */
+enum {
+    NO_READS = 0x4,
+    NO_WRITES = 0x8,
+    CURRENTLY_PUTTING = 0x800,
+    IS_APPENDING = 0x1000,
+};
+
 /* ---- Streams of ours ----------------------------------------------------------- */
 
 struct cookie {
     int fd;
-    int access; /* O_ACCMODE part of its mode, which does not change */
     FILE *stream;
     struct wide *wide; /* of the lock of the stream */
     struct cookie *next;
@@ -149,13 +156,13 @@ static FILE *stream_on(int fd, const char *mode)
     if (!cookie)
         return NULL;
     cookie->fd = fd;
-    cookie->access = flags & O_ACCMODE;
     cookie->wide = NULL;
     cookie->stream = fopencookie(cookie, plain_mode(flags, mode), functions);
     if (!cookie->stream) {
         free(cookie);
         return NULL;
     }
+    cookie->stream->_mode = 0; /* libc takes it for one of bytes, see wide.c */
     pthread_mutex_lock(&cookies_lock);
     cookie->next = cookies;
     cookies = cookie;
@@ -302,46 +309,74 @@ void stdio_follow(int fd)
 /* Can the stream, or the one that takes the place of a standard one, be used so? */
 static bool can_follow(FILE *stream, int flags)
 {
-    const struct cookie *cookie = cookie_of(stream);
     int fd = fileno(stream);
     bool is_standard =
         fd >= 0 && fd <= STDERR_FILENO && stream == *standard[fd].variable;
 
-    if (cookie)
-        return cookie->access == (flags & O_ACCMODE);
-    return is_standard &&
-           (flags & O_ACCMODE) == (fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);
+    return cookie_of(stream) ||
+           (is_standard &&
+            (flags & O_ACCMODE) == (fd == STDIN_FILENO ? O_RDONLY : O_WRONLY));
 }
 
-/* It has no orientation any more; nor, as libc has it, the codeset of a mode. */
-static void forget_wide(FILE *stream)
+/*
+ * Makes a stream of ours as if opened with these flags: it has nothing in its buffer, and
+ * no orientation any more, nor, as libc has it, the codeset of a mode.
+ */
+static void start_again(FILE *stream, int flags)
 {
     struct wide **wide = stdio_wide(stream);
+    int access = flags & O_ACCMODE;
 
+    stream->_flags &= ~(NO_READS | NO_WRITES | IS_APPENDING | CURRENTLY_PUTTING |
+                        _IO_ERR_SEEN | _IO_EOF_SEEN);
+    stream->_flags |= (access == O_RDONLY ? NO_WRITES : 0) |
+                      (access == O_WRONLY ? NO_READS : 0) |
+                      (flags & O_APPEND ? IS_APPENDING : 0);
+    stream->_IO_read_base = stream->_IO_read_ptr = stream->_IO_read_end =
+        stream->_IO_buf_base;
+    stream->_IO_write_base = stream->_IO_write_ptr = stream->_IO_write_end =
+        stream->_IO_buf_base;
     wide_free(*wide);
     *wide = NULL;
+    stream->_mode = 0;
 }
 
-/* The file takes the place of the stream's descriptor. */
+/* Opens what the descriptor is, anew. */
+static int open_again(int fd, int flags)
+{
+    struct handle *file = handle_get(fd);
+    int rc;
+
+    if (!file)
+        return (int)result(-EBADF);
+    rc = handle_begin(file, O_PATH);
+    if (rc == 0)
+        rc = fd_open_again(file, flags & ~(O_CREAT | O_EXCL));
+    return (int)handle_end(file, rc);
+}
+
+/* The file takes the place of the stream's descriptor; no path: it is the same file. */
 static FILE *reopen(const char *path, int flags, FILE *stream)
 {
     bool is_ours = cookie_of(stream);
     int fd = fileno(stream);
-    int new_fd = open(path, flags, 0666);
-    int rc;
+    bool stays = fcntl(fd, F_GETFD) & FD_CLOEXEC; /* as libc has it */
+    int new_fd, rc;
 
+    fflush(stream);
+    new_fd = path ? open(path, flags, 0666) : open_again(fd, flags);
     if (new_fd < 0)
         return NULL;
-    fflush(stream);
     __fpurge(stream);
     clearerr(stream);
-    rc = dup3(new_fd, fd, flags & O_CLOEXEC);
+    rc = dup3(new_fd, fd, flags & O_CLOEXEC || (is_ours && stays) ? O_CLOEXEC : 0);
     close(new_fd);
     if (rc < 0)
         return NULL;
     if (!is_ours)
         return *standard[fd].variable;
-    forget_wide(stream);
+    start_again(stream, flags);
+    seek_to_end(fd, flags);
     return stream;
 }
 
@@ -350,12 +385,14 @@ INTERPOSE(FILE *, freopen, (const char *path, const char *mode, FILE *stream))
     struct place at;
     int flags;
 
-    if (!path)
-        return REAL(freopen)(path, mode, stream);
-    if (!cookie_of(stream) && place_to_host(&at, AT_FDCWD, path)) {
-        stream = REAL(freopen)(at.path, mode, stream);
-        place_host(&at, 0);
-        return stream;
+    if (!cookie_of(stream)) {
+        if (!path)
+            return REAL(freopen)(path, mode, stream);
+        if (place_to_host(&at, AT_FDCWD, path)) {
+            stream = REAL(freopen)(at.path, mode, stream);
+            place_host(&at, 0);
+            return stream;
+        }
     }
     flags = flags_of(mode);
     if (flags < 0) {
@@ -365,8 +402,8 @@ INTERPOSE(FILE *, freopen, (const char *path, const char *mode, FILE *stream))
     if (can_follow(stream, flags))
         return reopen(path, flags, stream);
     say_once(NOTICE_STREAM,
-             "a stream can be reopened on %s only if it is a standard stream, or was "
-             "opened there to be used in the same way",
+             "a stream can be reopened on %s only if it was opened there, or is a "
+             "standard stream to be used in the same way",
              path);
     errno = EOPNOTSUPP;
     return NULL;

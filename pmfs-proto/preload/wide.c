@@ -17,8 +17,7 @@
 /* ---- Orientation --------------------------------------------------------------- */
 
 struct wide {
-    int orientation;        /* as of fwide(3), but that bytes leave it at 0 */
-    iconv_t decode, encode; /* if it is wide */
+    iconv_t decode, encode;
 };
 
 enum {
@@ -44,15 +43,6 @@ void wide_free(struct wide *wide)
     free(wide);
 }
 
-static struct wide *wide_new(int orientation)
-{
-    struct wide *wide = malloc(sizeof(*wide));
-
-    if (wide)
-        *wide = (struct wide){orientation, no_iconv, no_iconv};
-    return wide;
-}
-
 /* As libc's streams: a character that the codeset does not have is written as another. */
 struct wide *wide_new_of(const char *codeset)
 {
@@ -63,9 +53,10 @@ struct wide *wide_new_of(const char *codeset)
         errno = EINVAL;
         return NULL;
     }
-    wide = wide_new(1);
+    wide = malloc(sizeof(*wide));
     if (!wide)
         return NULL;
+    *wide = (struct wide){no_iconv, no_iconv};
     snprintf(target, sizeof(target), "%s//TRANSLIT", codeset);
     wide->decode = iconv_open("WCHAR_T", codeset);
     if (wide->decode != no_iconv)
@@ -86,14 +77,17 @@ static struct wide **lock(FILE *stream)
     return slot;
 }
 
-/* Orients the stream if nothing has; mode as of fwide(3). */
-static int orient(struct wide **slot, int mode)
+/*
+ * Orients the stream if nothing has; mode as of fwide(3). What libc knows of it is _mode:
+ * 0, or -1 once bytes have been read or written, by anyone.
+ */
+static int orient(FILE *stream, struct wide **slot, int mode)
 {
-    if (!*slot && mode > 0)
+    if (!*slot && mode > 0 && stream->_mode == 0)
         *slot = wide_new_of(nl_langinfo(CODESET));
     else if (!*slot && mode < 0)
-        *slot = wide_new(-1);
-    return *slot ? (*slot)->orientation : 0;
+        stream->_mode = -1;
+    return *slot ? 1 : stream->_mode;
 }
 
 INTERPOSE(int, fwide, (FILE * stream, int mode))
@@ -103,7 +97,7 @@ INTERPOSE(int, fwide, (FILE * stream, int mode))
 
     if (!slot)
         return REAL(fwide)(stream, mode);
-    orientation = orient(slot, mode);
+    orientation = orient(stream, slot, mode);
     funlockfile(stream);
     return orientation;
 }
@@ -168,7 +162,7 @@ static wint_t get(FILE *stream, const struct wide *wide)
 
 static wint_t get_from(FILE *stream, struct wide **slot)
 {
-    return orient(slot, 1) > 0 ? get(stream, *slot) : WEOF;
+    return orient(stream, slot, 1) > 0 ? get(stream, *slot) : WEOF;
 }
 
 INTERPOSE(wint_t, fgetwc, (FILE * stream))
@@ -270,7 +264,7 @@ static bool put(FILE *stream, const struct wide *wide, const wchar_t *text,
 
 static bool put_to(FILE *stream, struct wide **slot, const wchar_t *text, size_t count)
 {
-    return orient(slot, 1) > 0 && put(stream, *slot, text, count);
+    return orient(stream, slot, 1) > 0 && put(stream, *slot, text, count);
 }
 
 INTERPOSE(wint_t, fputwc, (wchar_t character, FILE *stream))
@@ -326,7 +320,7 @@ INTERPOSE(wint_t, ungetwc, (wint_t character, FILE *stream))
 
     if (!slot)
         return REAL(ungetwc)(character, stream);
-    character = character != WEOF && orient(slot, 1) > 0
+    character = character != WEOF && orient(stream, slot, 1) > 0
                     ? unget(stream, *slot, (wchar_t)character)
                     : WEOF;
     funlockfile(stream);

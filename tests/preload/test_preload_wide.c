@@ -405,6 +405,133 @@ static void reopening(void)
     note_content("latin");
 }
 
+/* ---- Bytes first ----------------------------------------------------------------- */
+
+static void use_bytes(FILE *stream, int way)
+{
+    char text[16];
+
+    switch (way) {
+    case 0:
+        TRY(fputc('a', stream));
+        break;
+    case 1:
+        TRY(putc_unlocked('a', stream));
+        break;
+    case 2:
+        TRY(fputs("abc", stream) >= 0);
+        break;
+    case 3:
+        TRY(fwrite("abc", 1, 3, stream));
+        break;
+    case 4:
+        TRY(fprintf(stream, "%d", 12));
+        break;
+    case 5:
+        TRY(fgetc(stream));
+        break;
+    case 6:
+        TRY(fgets(text, sizeof(text), stream) != NULL);
+        break;
+    case 7:
+        TRY(fread(text, 1, 3, stream));
+        break;
+    case 8:
+        TRY(fscanf(stream, "%2s", text));
+        break;
+    case 9:
+        TRY(fflush(stream));
+        break;
+    case 10:
+        TRY(setvbuf(stream, NULL, _IONBF, 0));
+        TRY(fputc('a', stream));
+        break;
+    default:
+        break;
+    }
+}
+
+/* Whatever touched a stream decides what it is for. ungetc() or fseek()
+ * first, and then wide characters, is nothing to compare with: libc corrupts its heap. */
+static void bytes_before_characters(void)
+{
+    for (int way = 0; way < 12; way++) {
+        put_bytes("file", "text\nmore\n", 10);
+
+        FILE *stream = fopen(path("file"), "r+");
+
+        note("way %d", way);
+        TRY(fwide(stream, 0));
+        use_bytes(stream, way);
+        TRY(fwide(stream, 0));
+        if (TRY(fwide(stream, 1) < 0))
+            TRY(fseek(stream, 0, SEEK_CUR));
+        TRY_WIDE(fputwc(L'x', stream));
+        TRY(fwprintf(stream, L"%d", 34));
+        TRY(fputws(L"y", stream) >= 0);
+        note("  feof %d ferror %d", !!feof(stream), !!ferror(stream));
+        TRY(fclose(stream));
+        note_content("file");
+    }
+}
+
+/* To be used otherwise, on the same file and on another one, and out and in again. */
+static void reopening_otherwise(void)
+{
+    static const char *const modes[] = {"r", "r+", "w", "w+", "a", "a+", "re", "r+"};
+
+    for (size_t i = 0; i < COUNT(modes); i++)
+        for (size_t j = 0; j < 2 * COUNT(modes); j++) {
+            const char *mode = modes[j % COUNT(modes)];
+            char text[32] = "";
+
+            put_bytes("file", "first text\n", 11);
+            put_bytes("other", "other text\n", 11);
+
+            FILE *stream = fopen(path("file"), modes[i]);
+
+            note("%s, then %s", modes[i], mode);
+            TRY(fputs("put", stream) >= 0);
+            TRY(fgetc(stream));
+            stream = TRY_POINTER(
+                freopen(j < COUNT(modes) ? NULL : path("other"), mode, stream));
+            assert_non_null(stream);
+            note("  feof %d ferror %d", !!feof(stream), !!ferror(stream));
+            TRY(ftell(stream));
+            TRY(fputs("again", stream) >= 0);
+            TRY(fflush(stream));
+            TRY(fseek(stream, 1, SEEK_SET));
+            TRY(fgets(text, sizeof(text), stream) != NULL);
+            note("  text %s", text);
+            TRY(fcntl(fileno(stream), F_GETFL));
+            TRY(fcntl(fileno(stream), F_GETFD));
+            TRY(fclose(stream));
+            note_content("file");
+            note_content("other");
+        }
+}
+
+/* Out of the pool and into it. */
+static void reopening_elsewhere(void)
+{
+    char outside[PATH_MAX], text[32] = "";
+    FILE *stream = fopen(path("file"), "w+");
+
+    snprintf(outside, sizeof(outside), "%s/outside", getenv("WORK"));
+    TRY(fputs("inside", stream) >= 0);
+    stream = TRY_POINTER(freopen(outside, "w", stream));
+    TRY(fputs("outside", stream) >= 0);
+    stream = TRY_POINTER(freopen(outside, "r", stream));
+    TRY(fgets(text, sizeof(text), stream) != NULL);
+    note("%s", text);
+    stream = TRY_POINTER(freopen(path("back"), "w", stream));
+    TRY(fputs("back", stream) >= 0);
+    TRY(fclose(stream));
+    note_content("file");
+    note_content("back");
+    unlink(outside);
+}
+
 #define CASES(X)                                                                       \
     X(reading_characters)                                                              \
     X(reading_lines)                                                                   \
@@ -416,7 +543,10 @@ static void reopening(void)
     X(standard_streams)                                                                \
     X(codesets)                                                                        \
     X(appending)                                                                       \
-    X(reopening)
+    X(reopening)                                                                       \
+    X(bytes_before_characters)                                                         \
+    X(reopening_otherwise)                                                             \
+    X(reopening_elsewhere)
 
 CASES(TEST_FUNCTION)
 
