@@ -129,8 +129,10 @@ static const struct trace_event *flush_after(const struct search *search)
     return NULL;
 }
 
-/* The first flush of the culprit in its operation, before the crash or after it; SIZE_MAX:
- * there is none. */
+/*
+ * The first flush of the culprit in its operation, before the crash or after it;
+ * SIZE_MAX: there is none.
+ */
 static size_t flush_of_operation(const struct search *search)
 {
     for (size_t i = search->culprit->index + 1; i < search->trace->count; i++) {
@@ -206,8 +208,10 @@ static bool is_fenced_between(const struct search *search, size_t flush, size_t 
     return events[flush].kind == TRACE_CLFLUSH;
 }
 
-/* A flush that was meant for the culprit, but came before it: it had nothing else to do, or
- * the culprit is between it and its fence. */
+/*
+ * A flush that was meant for the culprit, but came before it: it had nothing else to
+ * do, or the culprit is between it and its fence.
+ */
 static const struct trace_event *flush_before(const struct search *search)
 {
     for (size_t i = search->culprit->index; i-- > 0;) {

@@ -1281,7 +1281,7 @@ void explorer_shrink(struct explorer *x, struct place *place)
             shrink_line(x, place, number, i);
 }
 
-/* ---- What is wrong with what arrived ---------------------------------------------- */
+/* ---- What is wrong with what arrived --------------------------------------------- */
 
 #define LINES_TRIED 64
 

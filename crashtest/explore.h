@@ -64,7 +64,8 @@ typedef void judge_fn(void *arg, const struct crash *crash, struct trace *recove
 
 /*
  * The judged code is about to access so many bytes of the image; or to take a checksum
- * of ranges of them, and to tell only whether they are complete: its loads are left out.
+ * of ranges of them, and to tell only whether they are complete: its loads are left
+ * out.
  */
 typedef void watch_fn(void *arg, uint64_t offset, size_t size, enum access access);
 
@@ -95,8 +96,8 @@ struct explore_options {
 
 /*
  * What is plain comes first: power failures, then power failures during the recovery
- * from one, then the same where the process was killed before. Caches that are saved are
- * a pass of their own.
+ * from one, then the same where the process was killed before. Caches that are saved
+ * are a pass of their own.
  */
 enum pass { PASS_POWER, PASS_RECOVERY, PASS_KILL, PASS_SAVED, PASSES };
 
@@ -202,9 +203,9 @@ void explorer_run(struct explorer *explorer, struct explore_count *count,
                   struct place *place, struct verdict *verdict);
 
 /*
- * The same in steps, in any order and in any process: one pass over crashes before events
- * [begin, end), of which states are different if they are so within the part. `end`
- * SIZE_MAX: the last crash point, too.
+ * The same in steps, in any order and in any process: one pass over crashes before
+ * events [begin, end), of which states are different if they are so within the part.
+ * `end` SIZE_MAX: the last crash point, too.
  */
 struct explore_part {
     enum pass pass;
@@ -217,8 +218,10 @@ void explorer_run_part(struct explorer *explorer, const struct explore_part *par
 bool explorer_wants(const struct explore_options *options, enum pass pass,
                     const struct explore_count *count);
 
-/* The same verdict on states of one crash point. In steps, a crash of recovery finds again
- * what is wrong with the state that it is of. */
+/*
+ * The same verdict on states of one crash point. In steps, a crash of recovery finds
+ * again what is wrong with the state that it is of.
+ */
 bool finding_is_same(const struct finding *a, const struct finding *b);
 
 /* What was wrong, in the order in which it was found. Until the next run. */

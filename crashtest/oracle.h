@@ -49,8 +49,10 @@ void oracle_mistrust(struct oracle *oracle);
 /* In a new process: what is shared with children of this one is so no more. 0 or a
  * negative errno. */
 int oracle_unshare(struct oracle *oracle);
-/* Judges as if it had judged nothing before; looks at once for stores that are not seen if
- * it is not the first. */
+/*
+ * Judges as if it had judged nothing before; looks at once for stores that are not seen
+ * if it is not the first.
+ */
 void oracle_begin_part(struct oracle *oracle, bool is_first);
 
 /* `arg` is the oracle. */

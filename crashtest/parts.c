@@ -14,8 +14,11 @@
 #include "crashtest/wait.h"
 #include "crashtest/workers.h"
 
-/* So many parts at most, which begin with an operation: states of different ones are never
- * the same. One of so many points is cut, or of so many times as an average part has. */
+/*
+ * So many parts at most, which begin with an operation: states of different ones are
+ * never the same. One of so many points is cut, or of so many times as an average part
+ * has.
+ */
 #define PARTS_MAX 64
 #define POINTS_TOO_MANY 32
 #define TIMES_TOO_MANY 4
@@ -167,8 +170,10 @@ static void try_alone(struct board *board, size_t index)
     _exit(0);
 }
 
-/* In a process of its own: what the program keeps outside PM is as after the run, whatever
- * part this process has tried before. */
+/*
+ * In a process of its own: what the program keeps outside PM is as after the run,
+ * whatever part this process has tried before.
+ */
 static int fork_to_try(struct board *board, size_t index)
 {
     int status = 0;

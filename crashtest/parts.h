@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * parts.h - explores a run in parts, which processes share out. What it comes to does not
- * depend on how many they are: the parts are those of the trace, each counts for itself,
- * and where enough is wrong is decided in their order.
+ * parts.h - explores a run in parts, which processes share out. What it comes to does
+ * not depend on how many they are: the parts are those of the trace, each counts for
+ * itself, and where enough is wrong is decided in their order.
  */
 #ifndef CRASHTEST_PARTS_H
 #define CRASHTEST_PARTS_H
@@ -14,11 +14,15 @@ struct parts {
     struct explore_options *options; /* of `explorer`, too */
     unsigned jobs;                   /* processes; 0: as many as processors */
 
-    /* In a new process: makes the subject's image and judge its own. False: it cannot. */
+    /*
+     * In a new process: makes the subject's image and judge its own. False: it cannot.
+     */
     bool (*unshare)(void *arg);
     /* The judge is to be as if no state had been judged before the part. */
     void (*begin)(void *arg, bool is_first);
-    /* In that process, after a part: it has to be explored otherwise, from the start. */
+    /*
+     * In that process, after a part: it has to be explored otherwise, from the start.
+     */
     bool (*is_void)(void *arg);
     /* Now and then, what has been done so far: a clause. */
     void (*tell)(void *arg, const char *progress);

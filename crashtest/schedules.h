@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * schedules.h - tests a program with its threads in several orders, by several processes;
- * and has one report of it all, which does not depend on how many they were.
+ * schedules.h - tests a program with its threads in several orders, by several
+ * processes; and has one report of it all, which does not depend on how many they were.
  */
 #ifndef CRASHTEST_SCHEDULES_H
 #define CRASHTEST_SCHEDULES_H

@@ -40,7 +40,9 @@ pid_t fork_child(void)
     return child;
 }
 
-/* So often it is looked at, and so often in a row it has not moved: then it is stuck. */
+/*
+ * So often it is looked at, and so often in a row it has not moved: then it is stuck.
+ */
 #define LOOK_EVERY_MS 500
 #define LOOKS_MAX 6
 #define IDLE_S 0.002 /* the tester's own signals take as much */

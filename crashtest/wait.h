@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * wait.h - children that run the program: they end with who forked them, who waits, and
- * notices that one will not end: that a thread which is to go on waits for something that
- * nobody can schedule.
+ * notices that one will not end: that a thread which is to go on waits for something
+ * that nobody can schedule.
  */
 #ifndef CRASHTEST_WAIT_H
 #define CRASHTEST_WAIT_H

@@ -34,8 +34,8 @@ struct workers_end {
 };
 
 /*
- * Until all have ended; if one does not by itself, the others are killed. False: not all
- * could be started.
+ * Until all have ended; if one does not by itself, the others are killed. False: not
+ * all could be started.
  */
 bool workers_run(const struct workers *workers, struct workers_end *end);
 

@@ -44,8 +44,9 @@
  *   Threads  that `run` starts run one at a time, in orders that a seed decides:
  *            several are tried, and each can be had again.
  *   Process  `init` and `run` run in a child: `recover` finds the volatile memory of a
- *            program that has just started, and PM at another address. Several processes
- *            call it, each for some of the states. What they fork must not store to PM.
+ *            program that has just started, and PM at another address. Several
+ *            processes call it, each for some of the states. What they fork must not
+ *            store to PM.
  *   Returns  0, or not 0 for failed; crashtest_fail() tells why.
  */
 #ifndef CRASHTEST_H
@@ -74,8 +75,10 @@ struct crashtest_crash {
     size_t returned;               /* how many operations had returned */
     const char *const *operations; /* all that `run` does, in order; ends with NULL */
 
-    /* Of each of them. Where threads do several at once, `running` is the one that began
-     * last, and the order is that in which they began. */
+    /*
+     * Of each of them. Where threads do several at once, `running` is the one that
+     * began last, and the order is that in which they began.
+     */
     const enum crashtest_progress *progress;
 };
 
@@ -149,7 +152,9 @@ void crashtest_end(void);
 void crashtest_hash_begin(const void *data, size_t size);
 void crashtest_hash_end(void);
 
-/* Before crashtest_hash_begin(): what lies elsewhere, and the same checksum takes in. */
+/*
+ * Before crashtest_hash_begin(): what lies elsewhere, and the same checksum takes in.
+ */
 void crashtest_hash_add(const void *data, size_t size);
 
 /* Says why a function of the program fails. Returns -1, for `return crashtest_fail()`.

@@ -106,11 +106,11 @@ const char *minl2r_medium_name(enum minl2r_medium medium);
 #define MINL2R_POINTER_NEVER 0xffffffffu /* data logging only */
 
 /*
- * What is faster on this medium and machine: minl2r_pool_create() tries both, with 1/16,
- * 2/16, ... of a block changed, and keeps the size from which on pointer logging takes
- * less time. It then takes a fraction of a second longer. Half, without trying, where
- * fences are msyncs (MINL2R_FILE) and in pools below 2 MiB. minl2r_pool_info() shows
- * what came out.
+ * What is faster on this medium and machine: minl2r_pool_create() tries both, with
+ * 1/16, 2/16, ... of a block changed, and keeps the size from which on pointer logging
+ * takes less time. It then takes a fraction of a second longer. Half, without trying,
+ * where fences are msyncs (MINL2R_FILE) and in pools below 2 MiB. minl2r_pool_info()
+ * shows what came out.
  */
 #define MINL2R_POINTER_AUTO 0xfffffffeu
 
@@ -160,10 +160,11 @@ struct minl2r_options {
  * The file gets its name at the end. Where files cannot be without one (the file system
  * has no O_TMPFILE, or /proc is missing) it has it from the start.
  *
- * Cost:    allocates and maps `size` bytes, and writes headers, lanes and bitmaps: three
- *          fences; with MINL2R_POINTER_AUTO thousands, for a trial.
- * Crash:   before it returns, there is no file; or where it has its name from the start,
- *          or is a device, something that cannot be opened: -EUCLEAN, or -EINVAL.
+ * Cost:    allocates and maps `size` bytes, and writes headers, lanes and bitmaps:
+ *          three fences; with MINL2R_POINTER_AUTO thousands, for a trial.
+ * Crash:   before it returns, there is no file; or where it has its name from the
+ *          start, or is a device, something that cannot be opened: -EUCLEAN, or
+ *          -EINVAL.
  * Errors:  -EEXIST, -EINVAL, -ENOSPC, -ENOTSUP (medium), -ENOMEM, or what the file
  *          system says; a file that this call made is removed again.
  */
@@ -171,9 +172,9 @@ int minl2r_pool_create(const char *path, const char *layout, uint64_t size,
                        const struct minl2r_options *options, struct minl2r_pool **pool);
 
 /*
- * The same, for a pool that is no use empty: calls `fill`, which puts into it what it is
- * to begin with and returns 0 or a negative errno, before the file gets its name. It may
- * commit as many transactions as it likes, and must not close the pool.
+ * The same, for a pool that is no use empty: calls `fill`, which puts into it what it
+ * is to begin with and returns 0 or a negative errno, before the file gets its name. It
+ * may commit as many transactions as it likes, and must not close the pool.
  *
  * Cost:    as minl2r_pool_create(), and what `fill` does.
  * Crash:   before it returns, there is no file; but on a device, or where files cannot
@@ -298,8 +299,8 @@ uint64_t minl2r_offset(const struct minl2r_pool *pool, const void *ptr);
 int minl2r_tx_begin(struct minl2r_pool *pool, struct minl2r_tx **tx);
 
 /*
- * Commits every change of `tx` and ends it, whatever it returns (but for -EPERM: another
- * thread's transaction, or a forked child).
+ * Commits every change of `tx` and ends it, whatever it returns (but for -EPERM:
+ * another thread's transaction, or a forked child).
  *
  * Cost:    one flushed or streamed line per changed line, and fences by what changes:
  *
@@ -325,8 +326,8 @@ int minl2r_tx_commit(struct minl2r_tx *tx);
 /*
  * Ends `tx` without its changes. Never needs memory or space.
  *
- * Cost:    none; one fence if whole blocks or own blocks were stored already, two after a
- *          snapshot.
+ * Cost:    none; one fence if whole blocks or own blocks were stored already, two after
+ *          a snapshot.
  * Crash:   old.
  * Errors:  -EIO as for commit.
  */
@@ -410,8 +411,9 @@ int minl2r_tx_write_fresh(struct minl2r_tx *tx, const void *dst, const void *src
  * Crash:   all or nothing at commit.
  * Errors:  -EINVAL (`offset + size` past the block; the slot is misaligned, not in an
  *          allocated block, or queued by minl2r_tx_write() in the same transaction),
- *          -EUCLEAN (the slot names no allocated block, or one that another slot written
- *          in this transaction names), -ENOSPC, -ENOMEM; as for minl2r_tx_write().
+ *          -EUCLEAN (the slot names no allocated block, or one that another slot
+ *          written in this transaction names), -ENOSPC, -ENOMEM; as for
+ *          minl2r_tx_write().
  */
 int minl2r_tx_write_block(struct minl2r_tx *tx, const uint64_t *slot, uint32_t offset,
                           const void *src, uint32_t size);
@@ -429,13 +431,13 @@ int minl2r_tx_read(struct minl2r_tx *tx, void *dst, const void *src, size_t size
 
 /*
  * Allocates `blocks` contiguous blocks: at `*offset`, with whatever content they last
- * had. `writable` is the address of a pointer of any type, as in minl2r_tx_edit(), which
- * is set to their memory. Either may be NULL. Store to the memory directly; commit makes
- * it durable before anything that the transaction logs. At most 8 * block size - 1
- * blocks.
+ * had. `writable` is the address of a pointer of any type, as in minl2r_tx_edit(),
+ * which is set to their memory. Either may be NULL. Store to the memory directly;
+ * commit makes it durable before anything that the transaction logs. At most 8 * block
+ * size - 1 blocks.
  *
- * Cost:    none until commit, which flushes every line of it; but a fence where the only
- *          free blocks are those that the last commits freed.
+ * Cost:    none until commit, which flushes every line of it; but a fence where the
+ *          only free blocks are those that the last commits freed.
  * Crash:   allocated if and only if the transaction is committed.
  * Errors:  -ENOSPC (spare blocks are left alone), -EINVAL, -ENOMEM.
  */

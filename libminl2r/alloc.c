@@ -42,8 +42,10 @@ struct stash {
     uint64_t begin, ready, end; /* of the ring */
     uint64_t *ring;             /* [STASH_SIZE], indexes; see give_back_shared() */
 
-    /* Words of busy to search first: for the thread's swaps, for the rest; NONE: not yet.
-     * With the lock of struct alloc. */
+    /*
+     * Words of busy to search first: for the thread's swaps, for the rest; NONE: not
+     * yet. With the lock of struct alloc.
+     */
     _Alignas(PM_LINE) uint64_t hints[PURPOSES];
 } __attribute__((aligned(128)));
 
@@ -339,8 +341,10 @@ static uint64_t find_run_in(const struct alloc *alloc, uint64_t count, uint64_t 
     return NONE;
 }
 
-/* Bits of the word that begin `count` zeros or more, at most 64, some of them in the next
- * word. After each step a bit stands for `length` zeros from there on. */
+/*
+ * Bits of the word that begin `count` zeros or more, at most 64, some of them in the
+ * next word. After each step a bit stands for `length` zeros from there on.
+ */
 static uint64_t starts_of_runs(const struct alloc *alloc, uint64_t word, uint64_t count)
 {
     uint64_t low = ~alloc->busy[word];
@@ -500,8 +504,8 @@ static void refill(struct alloc *alloc, struct stash *stash, uint64_t spare)
 }
 
 /*
- * Those whose bitmap lines other threads use, too, leave the stash as they become ready:
- * so each thread has lines of its own in the end. With the stash's lock.
+ * Those whose bitmap lines other threads use, too, leave the stash as they become
+ * ready: so each thread has lines of its own in the end. With the stash's lock.
  */
 static void give_back_shared(struct alloc *alloc, struct stash *stash)
 {

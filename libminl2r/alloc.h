@@ -11,9 +11,9 @@
  *   allocated  media 1, busy 1              from reserved by alloc_publish()
  *   leaving    media 1, busy 1, leaving 1   from allocated by alloc_mark_leaving(), and
  *                                           back by alloc_unmark_leaving()
- *   freed      media 0, busy 1, leaving 1   from leaving by alloc_unpublish(); to free by
- *                                           alloc_release_freed(), once the generation
- *                                           that freed it is settled (I5)
+ *   freed      media 0, busy 1, leaving 1   from leaving by alloc_unpublish(); to free
+ *                                           by alloc_release_freed(), once the
+ *                                           generation that freed it is settled (I5)
  *
  * The old block of a swap is not marked as leaving; else it goes the same way. That of
  * a slot commit goes to quarantine, where it stays busy: see live.h.
@@ -52,9 +52,9 @@ int alloc_reserve(struct minl2r_pool *pool, uint64_t count, uint64_t spare,
                   uint64_t *offset);
 
 /*
- * As alloc_reserve(), one block that a slot is to name. Threads that swap blocks share no
- * line of the bitmaps by these, as long as there is room. -ENOSPC does not say that none
- * is free: alloc_reserve() may find one.
+ * As alloc_reserve(), one block that a slot is to name. Threads that swap blocks share
+ * no line of the bitmaps by these, as long as there is room. -ENOSPC does not say that
+ * none is free: alloc_reserve() may find one.
  */
 int alloc_reserve_swap(struct minl2r_pool *pool, uint64_t spare, uint64_t *offset);
 
@@ -73,10 +73,10 @@ int alloc_mark_leaving(struct minl2r_pool *pool, struct block_run run);
 void alloc_unmark_leaving(struct minl2r_pool *pool, struct block_run run);
 
 /*
- * What one commit changes of the bitmaps on media, word by word: the words are stored past
- * the cache, since a fence waits for that less than for lines that are flushed. A word is
- * in flight until the fence, and who changed it meanwhile would bring back what it was: the
- * locks of their lines are held until then.
+ * What one commit changes of the bitmaps on media, word by word: the words are stored
+ * past the cache, since a fence waits for that less than for lines that are flushed. A
+ * word is in flight until the fence, and who changed it meanwhile would bring back what
+ * it was: the locks of their lines are held until then.
  */
 #define BIT_WORDS_MAX 16
 struct bit_changes {
@@ -97,9 +97,9 @@ void alloc_stream_bits(struct minl2r_pool *pool, struct pm_phase *phase,
 void alloc_unlock_bits(struct minl2r_pool *pool, struct bit_changes *bits);
 
 /*
- * The same of any number of runs, through the cache: each word is stored when another one
- * needs its place among those gathered, and the rest by alloc_store_bits(). Begins with
- * zeros in `bits`; alloc_flush() in the same phase makes them durable.
+ * The same of any number of runs, through the cache: each word is stored when another
+ * one needs its place among those gathered, and the rest by alloc_store_bits(). Begins
+ * with zeros in `bits`; alloc_flush() in the same phase makes them durable.
  */
 void alloc_gather_bits(struct minl2r_pool *pool, struct pm_phase *phase,
                        struct bit_changes *bits, struct block_run run, bool allocated);
@@ -129,7 +129,9 @@ uint64_t alloc_quarantine_mark(const struct minl2r_pool *pool, uint32_t which);
 uint64_t alloc_quarantine_count(const struct minl2r_pool *pool, uint32_t which);
 void alloc_end_quarantine(struct minl2r_pool *pool, uint32_t which, uint64_t mark);
 
-/* To the thread's own: as many of the blocks, from the first on, as there is room for. */
+/*
+ * To the thread's own: as many of the blocks, from the first on, as there is room for.
+ */
 uint32_t alloc_quarantine(struct minl2r_pool *pool, const uint64_t *blocks,
                           uint32_t count);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alloc_internal.h - for alloc.c, who has which block, in DRAM; and alloc_bits.c, the bitmaps
- * on media. */
+/*
+ * alloc_internal.h - for alloc.c, who has which block, in DRAM; and alloc_bits.c, the
+ * bitmaps on media.
+ */
 #ifndef MINL2R_ALLOC_INTERNAL_H
 #define MINL2R_ALLOC_INTERNAL_H
 

@@ -3,9 +3,10 @@
  * arena.h - memory of one transaction: handed out in order, taken back all at once. The
  * first chunk is kept for the next transaction, so a small one needs no heap.
  *
- * Copies of bytes for PM lie in their lines as they will there. A copy is stored just before
- * it is streamed, in pieces that memcpy() aligns in the copy and streaming in PM: a load of
- * parts of two pieces would wait until both have left the store queue. See copy.h.
+ * Copies of bytes for PM lie in their lines as they will there. A copy is stored just
+ * before it is streamed, in pieces that memcpy() aligns in the copy and streaming in
+ * PM: a load of parts of two pieces would wait until both have left the store queue.
+ * See copy.h.
  */
 #ifndef MINL2R_ARENA_H
 #define MINL2R_ARENA_H
@@ -66,8 +67,7 @@ static inline void *arena_alloc_like(struct arena *arena, uint64_t offset, size_
     size_t skip = (offset - arena->used) & (ARENA_LINE - 1);
     void *memory = arena_take(arena, arena->used + skip, size);
 
-    return memory ? memory
-                  : arena_alloc_slow(arena, offset & (ARENA_LINE - 1), size);
+    return memory ? memory : arena_alloc_slow(arena, offset & (ARENA_LINE - 1), size);
 }
 
 void arena_free_chunks(struct arena *arena);

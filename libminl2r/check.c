@@ -17,7 +17,8 @@ typedef unsigned long long ull;
  * What the live logs say: one bit per block that a transaction was allocating or
  * freeing, and the root as it was before. A block is in at most one of all live logs,
  * once: a reserved block belongs to one transaction, and a freed one is not reused
- * before it is settled (I5). Not so those of slot commits, which may be over since long.
+ * before it is settled (I5). Not so those of slot commits, which may be over since
+ * long.
  */
 struct check {
     struct minl2r_pool *pool;

@@ -375,8 +375,8 @@ void commit_store_fresh(struct minl2r_tx *tx)
 
 /*
  * Old bytes of many blocks come from memory all at once rather than one by one. A
- * prefetch that misses the TLB holds up what follows it, so it is not done as the writes
- * are queued.
+ * prefetch that misses the TLB holds up what follows it, so it is not done as the
+ * writes are queued.
  */
 void commit_prefetch_in_place(const struct minl2r_tx *tx)
 {

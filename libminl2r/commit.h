@@ -50,7 +50,9 @@ static inline bool commit_streams_well(const struct extent *e)
     return ((e->start | e->size) & 3) == 0 || e->size >= COMMIT_STREAM_SIZE_MIN;
 }
 
-/* Do slots, and bits of the bitmaps, go past the cache? Few, or slots that fill lines. */
+/*
+ * Do slots, and bits of the bitmaps, go past the cache? Few, or slots that fill lines.
+ */
 #define COMMIT_STREAMED_SLOTS_MAX 8
 static inline bool commit_streams_slots(const struct minl2r_tx *tx)
 {

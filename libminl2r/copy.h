@@ -2,10 +2,11 @@
 /*
  * copy.h - copies of bytes that were stored just now.
  *
- * A load gets its bytes out of the processor's store queue if one store wrote all of them.
- * If several did, it waits until they have left the queue, which they do not as long as a
- * fence or non-temporal stores before them drain: some hundred instructions that could be
- * run meanwhile. memcpy() loads up to 64 bytes at once; callers mostly store words.
+ * A load gets its bytes out of the processor's store queue if one store wrote all of
+ * them. If several did, it waits until they have left the queue, which they do not as
+ * long as a fence or non-temporal stores before them drain: some hundred instructions
+ * that could be run meanwhile. memcpy() loads up to 64 bytes at once; callers mostly
+ * store words.
  */
 #ifndef MINL2R_COPY_H
 #define MINL2R_COPY_H

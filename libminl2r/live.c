@@ -35,9 +35,9 @@ static struct lane *first_lane(const struct minl2r_pool *pool)
 }
 
 /*
- * The lane's holder changes what it owns after F1 of its next slot commit. Who sees a part of
- * that already need not see the rest: the generation before is not live then, whatever
- * lane->live says still.
+ * The lane's holder changes what it owns after F1 of its next slot commit. Who sees a
+ * part of that already need not see the rest: the generation before is not live then,
+ * whatever lane->live says still.
  */
 static bool overlaps(const struct interval *owned, struct interval range)
 {
@@ -295,8 +295,8 @@ static void try_to_put_to_sleep(struct minl2r_pool *pool, struct lane *lane)
 }
 
 /*
- * One thread at a time: a second one could mark a lane as drowsy again that has woken since
- * the first one saw that it was not live, which would take the mark for its own.
+ * One thread at a time: a second one could mark a lane as drowsy again that has woken
+ * since the first one saw that it was not live, which would take the mark for its own.
  */
 static void put_to_sleep(struct minl2r_pool *pool, struct lane *lane)
 {
@@ -306,8 +306,10 @@ static void put_to_sleep(struct minl2r_pool *pool, struct lane *lane)
     __atomic_store_n(&pool->puts_to_sleep, false, __ATOMIC_RELEASE);
 }
 
-/* Has it committed since somebody looked? Of two who look at once one may see too little:
- * then a busy lane is settled, or sleeps until its next commit. */
+/*
+ * Has it committed since somebody looked? Of two who look at once one may see too
+ * little: then a busy lane is settled, or sleeps until its next commit.
+ */
 static bool has_stirred(struct lane *lane)
 {
     uint64_t generation = __atomic_load_n(&lane->generation, __ATOMIC_RELAXED);

@@ -25,22 +25,23 @@
  * live that can name it. What was allocated besides has no slot that would tell that it
  * was freed since.
  *
- * What a lane owns are up to eight ranges of bytes, one of slots, and one of blocks that
- * it allocated: exactly that, or more. In which pieces of the pool bytes and slots lie it
- * lists besides (lane.h), before it is live, so that others seldom have to look: who
- * changes bytes comes after the commit that owns them, by the program's own locks, and
- * so finds its entries. They are forgotten by whole rounds, between F1 and live_enter(),
- * when the lane is not live. As long as no other lane is linked there is no list: who
- * links one looks at all ranges until this lane's next commit.
+ * What a lane owns are up to eight ranges of bytes, one of slots, and one of blocks
+ * that it allocated: exactly that, or more. In which pieces of the pool bytes and slots
+ * lie it lists besides (lane.h), before it is live, so that others seldom have to look:
+ * who changes bytes comes after the commit that owns them, by the program's own locks,
+ * and so finds its entries. They are forgotten by whole rounds, between F1 and
+ * live_enter(), when the lane is not live. As long as no other lane is linked there is
+ * no list: who links one looks at all ranges until this lane's next commit.
  *
- * A thread that commits no more leaves its lane live, and whoever commits would look at it
- * for ever. So each lane looks for idle ones, once in IDLE_ROUND of its generations: those
- * whose generation is as it was at the last look. First they are settled, by its F1, and the next time they fall asleep. A lane that is asleep is
- * not live, and nobody looks at it: awake_lanes tells whether there are others at all. Its
- * holder wakes it in live_enter(), after the store that makes it live. Who puts it to sleep
- * marks it as drowsy, has all processors pass a barrier, and then looks whether it is live:
- * either the barrier came after that store, which is seen then, or before it, and the
- * holder sees the mark.
+ * A thread that commits no more leaves its lane live, and whoever commits would look at
+ * it for ever. So each lane looks for idle ones, once in IDLE_ROUND of its generations:
+ * those whose generation is as it was at the last look. First they are settled, by its
+ * F1, and the next time they fall asleep. A lane that is asleep is not live, and nobody
+ * looks at it: awake_lanes tells whether there are others at all. Its holder wakes it
+ * in live_enter(), after the store that makes it live. Who puts it to sleep marks it as
+ * drowsy, has all processors pass a barrier, and then looks whether it is live: either
+ * the barrier came after that store, which is seen then, or before it, and the holder
+ * sees the mark.
  *
  * Settling raises a word that other threads may be raising, too, to a generation that
  * committed; the lane itself may have gone on. A lane counts as settled only after the
@@ -101,7 +102,9 @@ void live_settle_blocks(struct minl2r_pool *pool, const struct lane *own,
                         struct interval range, struct pm_phase *phase,
                         struct settling *settling);
 
-/* Settles, likewise, the lanes that are idle; those that are not even live fall asleep. */
+/*
+ * Settles, likewise, the lanes that are idle; those that are not even live fall asleep.
+ */
 #define IDLE_ROUND 512
 void live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
                         struct pm_phase *phase, struct settling *settling);
@@ -135,7 +138,8 @@ int live_end_quarantine(struct minl2r_pool *pool, struct pm_phase *phase,
 
 /*
  * What the generation of `lane` owns once it is live. Between F1, from which on the one
- * before is not live, and live_enter(). If live_lists(), slots and bytes are listed, too.
+ * before is not live, and live_enter(). If live_lists(), slots and bytes are listed,
+ * too.
  */
 void live_own(struct lane *lane, struct interval slots, const struct owned *bytes,
               struct interval blocks);

@@ -459,9 +459,10 @@ static int walk_on(struct minl2r_pool *pool, struct log_cursor *walk)
 #define GENERATION_MAX (UINT64_MAX / 2)
 
 /*
- * I4: that of the attempt that a crash may have cut off. At the start of the log, whole or
- * torn, is its number or that of the last generation that was logged, since a word arrives
- * whole; if none was logged since the lane was settled, it has the number after `settled`.
+ * I4: that of the attempt that a crash may have cut off. At the start of the log, whole
+ * or torn, is its number or that of the last generation that was logged, since a word
+ * arrives whole; if none was logged since the lane was settled, it has the number after
+ * `settled`.
  */
 static uint64_t newest_generation(uint64_t settled, uint64_t at_start)
 {

@@ -58,10 +58,10 @@ void log_append_blocks(struct log_writer *writer, enum pm_record_type type,
 void log_append_swap(struct log_writer *writer, uint64_t slot, struct pm_swap swap);
 
 /*
- * The same of a slot commit: changes first, which have to fit into one batch, then slots.
- * The records of changes are put where log_begin_changes() says, one behind the other;
- * log_end_changes() takes their end, how many bytes they save, and the hash of what they
- * bring.
+ * The same of a slot commit: changes first, which have to fit into one batch, then
+ * slots. The records of changes are put where log_begin_changes() says, one behind the
+ * other; log_end_changes() takes their end, how many bytes they save, and the hash of
+ * what they bring.
  */
 uint8_t *log_begin_changes(struct log_writer *writer);
 void log_end_changes(struct log_writer *writer, const uint8_t *end,

@@ -258,7 +258,9 @@ int minl2r_pool_open(const char *path, const char *layout,
     return result;
 }
 
-/* So that the next open has nothing to finish. It can: a failing medium is no matter. */
+/*
+ * So that the next open has nothing to finish. It can: a failing medium is no matter.
+ */
 static void settle_all(struct minl2r_pool *pool)
 {
     struct pm_phase phase = {.pm = &pool->pm, .stats = &pool->stats};

@@ -103,8 +103,10 @@ static inline uint64_t extent_end(const struct extent *extent)
     return extent->start + extent->size;
 }
 
-/* The same of all the bytes of `count` extents, which count from `base`: small ones cost
- * hardly more than their stores. None is of zeros. */
+/*
+ * The same of all the bytes of `count` extents, which count from `base`: small ones
+ * cost hardly more than their stores. None is of zeros.
+ */
 void pm_store_nt_extents(struct pm_phase *phase, const uint8_t *base,
                          const struct extent *extents, size_t count);
 

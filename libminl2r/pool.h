@@ -133,8 +133,9 @@ static inline bool is_data(const struct geometry *geo, uint64_t offset, uint64_t
 }
 
 /*
- * -EINVAL with why the `size` bytes at `offset` are no data. Outside of the mapping it names the
- * address: a program that passes a pointer to its own memory, or NULL, knows no offset.
+ * -EINVAL with why the `size` bytes at `offset` are no data. Outside of the mapping it
+ * names the address: a program that passes a pointer to its own memory, or NULL, knows
+ * no offset.
  */
 int pool_outside(const struct minl2r_pool *pool, uint64_t offset, uint64_t size);
 
@@ -222,29 +223,31 @@ int pool_format(const struct pm *pm, const char *layout, uint64_t size,
 void pool_unformat(const struct pm *pm);
 
 /*
- * Makes `pool` from memory (attach.c): validates the superblock, builds the DRAM twins of bitmaps
- * and lanes. Writes nothing; recovery_run() comes next. `layout` may be NULL. On error
- * nothing is left to detach.
+ * Makes `pool` from memory (attach.c): validates the superblock, builds the DRAM twins
+ * of bitmaps and lanes. Writes nothing; recovery_run() comes next. `layout` may be
+ * NULL. On error nothing is left to detach.
  */
 int pool_attach(struct minl2r_pool *pool, const struct pm *pm, const char *layout);
 void pool_detach(struct minl2r_pool *pool);
 
 /*
  * Creates or opens the file: fd, lock (exclusive, or shared if not `writable`) and
- * mapping. Used by minl2r_pool_create/open/check and the tools. One that is created gets
- * its name by pool_file_publish(), wherever a file can be without one so long.
+ * mapping. Used by minl2r_pool_create/open/check and the tools. One that is created
+ * gets its name by pool_file_publish(), wherever a file can be without one so long.
  */
 int pool_file_create(const char *path, uint64_t size,
                      const struct minl2r_options *options, struct pm *pm, int *fd);
 int pool_file_open(const char *path, const struct minl2r_options *options,
                    bool writable, struct pm *pm, int *fd);
 
-/* Gives what was created its name, durably. -EEXIST: somebody else has made one since. */
+/*
+ * Gives what was created its name, durably. -EEXIST: somebody else has made one since.
+ */
 int pool_file_publish(const char *path, int fd);
 
 /*
- * A copied pool may have holes, where a store needs space that there may be none of. Now
- * it is had, or that is an error. Nothing for devices.
+ * A copied pool may have holes, where a store needs space that there may be none of.
+ * Now it is had, or that is an error. Nothing for devices.
  */
 int pool_file_fill_holes(const char *path, int fd, uint64_t size);
 

@@ -219,8 +219,10 @@ static int open_directory(const char *path, int flags, mode_t mode)
     return fd;
 }
 
-/* A file in the directory of `path` that goes with this process, unless it is published.
- * -1: there can be none. */
+/*
+ * A file in the directory of `path` that goes with this process, unless it is
+ * published. -1: there can be none.
+ */
 static int open_nameless(const char *path, mode_t mode)
 {
     char name[PROC_FD_SIZE];

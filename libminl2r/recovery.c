@@ -120,8 +120,10 @@ static int validate_lanes(struct minl2r_pool *pool, struct log_live *live,
     return result;
 }
 
-/* A word stored without a log by a killed process may be in the cache only, or on its way
- * past it, which no flush waits for: it is stored once more. See lane.h. */
+/*
+ * A word stored without a log by a killed process may be in the cache only, or on its
+ * way past it, which no flush waits for: it is stored once more. See lane.h.
+ */
 static void keep_noted_word(const struct minl2r_pool *pool, uint32_t lane,
                             struct pm_phase *phase)
 {

@@ -43,7 +43,9 @@ static void plan_alloc(const struct minl2r_pool *pool, struct slot_plan *plan,
     plan->blocks = interval_join(plan->blocks, block_range(pool, run));
 }
 
-/* A slot in memory of its own is fresh bytes: it tells nothing, and frees nothing here. */
+/*
+ * A slot in memory of its own is fresh bytes: it tells nothing, and frees nothing here.
+ */
 static bool plan_own_swaps(const struct minl2r_tx *tx, struct slot_plan *plan)
 {
     const struct swaps *swaps = &tx->writes.swaps;
@@ -359,8 +361,10 @@ static void own(struct minl2r_tx *tx, const struct slot_plan *plan)
             live_list(lane, LISTED_BYTES, extent_range(w, &w->extents[i]));
 }
 
-/* Up to F2. What needs no store on media is done first, while F1 drains: a lock of bits that
- * is everyone's waits for that. */
+/*
+ * Up to F2. What needs no store on media is done first, while F1 drains: a lock of bits
+ * that is everyone's waits for that.
+ */
 static int store_in_place(struct minl2r_tx *tx, const struct slot_plan *plan)
 {
     watch_remember(tx->pool, tx->lane, tx->cursor.generation, &tx->writes);

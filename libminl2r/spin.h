@@ -3,11 +3,11 @@
  * spin.h - a lock for sections of a few instructions, or up to a fence.
  *
  * A locked instruction waits until every store of this thread has drained, a fence
- * before it included: see pm.h. So a lock is biased: it belongs to the thread that takes
- * it first, which takes it from then on by ordinary stores. The first other thread that
- * wants it gets it, since many things are made by one thread and used by another one. The
- * next that wants it makes it everyone's, for good: taking it is a locked instruction
- * then, releasing it still is not.
+ * before it included: see pm.h. So a lock is biased: it belongs to the thread that
+ * takes it first, which takes it from then on by ordinary stores. The first other
+ * thread that wants it gets it, since many things are made by one thread and used by
+ * another one. The next that wants it makes it everyone's, for good: taking it is a
+ * locked instruction then, releasing it still is not.
  */
 #ifndef MINL2R_SPIN_H
 #define MINL2R_SPIN_H
@@ -19,9 +19,12 @@
 
 /* Zeroed, it is free, and nobody's. */
 struct spin {
-    uint64_t state;     /* atomic: whose it is, and whether another one has taken it */
-    uint32_t inside[2]; /* atomic: its first, or second, owner has taken it, or looks
-                           whether it can; who was the owner may still write to its own */
+    uint64_t state; /* atomic: whose it is, and whether another one has taken it */
+    /*
+     * Atomic: its first, or second, owner has taken it, or looks whether it can; who
+     * was the owner may still write to its own.
+     */
+    uint32_t inside[2];
 };
 
 #define SPIN_TAKEN 1ull
@@ -76,8 +79,8 @@ static inline void spin_unlock(struct spin *spin)
 }
 
 /*
- * Has all threads of this process pass a barrier: what one of them loads after it comes after
- * its own stores before it. False where that cannot be had.
+ * Has all threads of this process pass a barrier: what one of them loads after it comes
+ * after its own stores before it. False where that cannot be had.
  */
 bool spin_barrier(void);
 

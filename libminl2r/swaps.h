@@ -2,9 +2,9 @@
 /*
  * swaps.h - blocks that a commit swaps for fresh ones.
  *
- * While changes are queued, a block that is written whole, once, and by its slot alone is
- * loose: it is in this list and not in the table of blocks, since large writes are made of
- * such. The rest comes here when the write set is closed.
+ * While changes are queued, a block that is written whole, once, and by its slot alone
+ * is loose: it is in this list and not in the table of blocks, since large writes are
+ * made of such. The rest comes here when the write set is closed.
  *
  * `places` finds loose ones by their keys, as in plain.h.
  */
@@ -21,8 +21,10 @@
 #define LOOSE_MAX 256u
 #define LOOSE_PLACES 512u
 
-/* As a slot commit logs it, a PM_SLOT: what is done for each block of a large write costs
- * nothing before commit, while blocks are on their way. */
+/*
+ * As a slot commit logs it, a PM_SLOT: what is done for each block of a large write
+ * costs nothing before commit, while blocks are on their way.
+ */
 struct swap {
     uint32_t type;   /* PM_ALLOC: the slot lies in a block that is new, too */
     uint32_t length; /* of the slot */

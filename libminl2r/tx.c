@@ -205,8 +205,8 @@ static void release_aborted(struct minl2r_tx *tx)
 /* ---- Commit, abort, snapshot ----------------------------------------------------- */
 
 /*
- * Fresh bytes are stored before F1: whose bytes they change is settled before that. But those
- * in the line of a lone word come with it.
+ * Fresh bytes are stored before F1: whose bytes they change is settled before that. But
+ * those in the line of a lone word come with it.
  */
 static int settle_owners_of_fresh(struct minl2r_tx *tx, const struct block_write *word)
 {

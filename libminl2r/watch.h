@@ -24,13 +24,16 @@
 int watch_start(struct minl2r_pool *pool);
 void watch_stop(struct minl2r_pool *pool);
 
-/* What the slot commit of `generation` is about to store in place. By the lane's holder. */
+/*
+ * What the slot commit of `generation` is about to store in place. By the lane's
+ * holder.
+ */
 void watch_remember_changes(struct minl2r_pool *pool, const struct lane *lane,
                             uint64_t generation, const struct writeset *writes);
 
 /*
- * Compares, once, and forgets: from here on others may change these bytes. Nothing where
- * `generation` is 0, none, or others were here already.
+ * Compares, once, and forgets: from here on others may change these bytes. Nothing
+ * where `generation` is 0, none, or others were here already.
  */
 void watch_check_changes(struct minl2r_pool *pool, const struct lane *lane,
                          uint64_t generation);

@@ -50,8 +50,10 @@ static bool store_fresh(struct minl2r_tx *tx, const struct block_write *word,
     return any;
 }
 
-/* Past the cache, unless what is in the cache of its line has to arrive before it, or it
- * is too small. */
+/*
+ * Past the cache, unless what is in the cache of its line has to arrive before it, or
+ * it is too small.
+ */
 static void store_word(struct pm_phase *phase, const void *dst, const void *word,
                        uint64_t size, bool in_order)
 {

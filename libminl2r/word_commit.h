@@ -10,7 +10,10 @@
 
 #include "libminl2r/tx.h"
 
-/* The entry of the only word that changes; NULL: there is more than that and fresh bytes. */
+/*
+ * The entry of the only word that changes; NULL: there is more than that and fresh
+ * bytes.
+ */
 const struct block_write *word_commit_find(const struct minl2r_tx *tx);
 
 /* Are these fresh bytes in the word's line? */

@@ -98,8 +98,10 @@ struct writeset {
 
     struct swaps swaps; /* those that are loose; once closed, all */
 
-    /* Once closed: blocks whose fresh one has to be filled, and those that have extents in
-     * place. */
+    /*
+     * Once closed: blocks whose fresh one has to be filled, and those that have extents
+     * in place.
+     */
     struct block_write *to_fill, *in_place;
 
     struct edit *edits;
@@ -140,8 +142,8 @@ int writeset_reserve_snapshots(struct writeset *ws, const struct minl2r_range *r
                                uint64_t count);
 
 /*
- * Turns what differs in the working copies into queued changes, enters plain ranges into
- * the list of blocks, and lists what changes: commit comes next. Cannot fail.
+ * Turns what differs in the working copies into queued changes, enters plain ranges
+ * into the list of blocks, and lists what changes: commit comes next. Cannot fail.
  */
 void writeset_close(struct writeset *ws);
 

@@ -261,7 +261,9 @@ int writeset_reserve_piece(struct writeset *ws, const struct piece *piece,
 int writeset_reserve_block_write(struct writeset *ws, struct block_write *write,
                                  uint32_t start, uint32_t end, uint32_t extents);
 
-/* Applies bytes (NULL: zeros) to working copies, own memory, fresh blocks and extents. */
+/*
+ * Applies bytes (NULL: zeros) to working copies, own memory, fresh blocks and extents.
+ */
 void writeset_apply(struct writeset *ws, uint64_t dst, const uint8_t *bytes,
                     uint64_t size);
 
@@ -295,8 +297,10 @@ static inline int sort_all(struct writeset *ws)
     return result < 0 ? result : sort_plain(ws);
 }
 
-/* -EINVAL if a block of the range is free: another transaction may take it any time, for
- * its log even. */
+/*
+ * -EINVAL if a block of the range is free: another transaction may take it any time,
+ * for its log even.
+ */
 int writeset_check_allocated(const struct writeset *ws, uint64_t offset, uint64_t size);
 
 static inline void put_bytes(struct writeset *ws, struct block_write *write,

@@ -56,8 +56,10 @@ static int get_holder(struct writeset *ws, uint64_t slot, struct block_write **h
     return pin_block(ws, *holder);
 }
 
-/* By this transaction. What is kept for swaps or logs, or is another's, is reserved, too,
- * and a damaged slot may name it. */
+/*
+ * By this transaction. What is kept for swaps or logs, or is another's, is reserved,
+ * too, and a damaged slot may name it.
+ */
 static bool allocates(const struct writeset *ws, uint64_t block)
 {
     for (uint32_t i = ws->allocs.count; i > 0; i--)
@@ -137,7 +139,9 @@ static void take_back_slot(struct writeset *ws, const struct slot_use *use)
 
 /* ---- The block ------------------------------------------------------------------- */
 
-/* Taking a lane in commit, while blocks are in flight, would wait for them: see pm.h. */
+/*
+ * Taking a lane in commit, while blocks are in flight, would wait for them: see pm.h.
+ */
 static bool take_lane_early(struct writeset *ws)
 {
     if (!*ws->lane)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a transaction reserves beside memory: blocks, and room in its lists and its log. */
+/*
+ * What a transaction reserves beside memory: blocks, and room in its lists and its log.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +9,10 @@
 #include "libminl2r/log.h"
 #include "libminl2r/writeset_internal.h"
 
-/* A larger vector in the arena with the items of one that is too small; NULL: no memory. */
+/*
+ * A larger vector in the arena with the items of one that is too small; NULL: no
+ * memory.
+ */
 static void *grow_vector(struct writeset *ws, const void *items, uint64_t count,
                          uint64_t capacity, size_t item_size)
 {

@@ -7,7 +7,10 @@
 #include "libminl2r/error.h"
 #include "libminl2r/writeset_internal.h"
 
-/* More lines than the processor itself has under way, up to where their log outweighs it. */
+/*
+ * More lines than the processor itself has under way, up to where their log outweighs
+ * it.
+ */
 #define PREFETCH_MAX 4096
 
 /* ---- Reserve --------------------------------------------------------------------- */
@@ -266,7 +269,9 @@ static int queue_copy(struct writeset *ws, uint64_t dst, const void *src, uint64
     return queue(ws, dst, bytes, size);
 }
 
-/* Does a range lie in one block, and touch no loose swap: neither its block nor its slot?
+/*
+ * Does a range lie in one block, and touch no loose swap: neither its block nor its
+ * slot?
  */
 static bool is_beside_loose(struct writeset *ws, uint64_t offset, uint64_t size)
 {

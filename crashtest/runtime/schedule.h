@@ -8,8 +8,8 @@
  * of pthreads, which do not block but wait here. A thread that spins loses it after so
  * many loads and stores. Only who has the turn touches any of this.
  *
- * Seed 1 changes threads only where one waits or ends. Other seeds do so at random, some
- * often and some seldom.
+ * Seed 1 changes threads only where one waits or ends. Other seeds do so at random,
+ * some often and some seldom.
  *
  * Time does not pass: who waits for a time goes on when nobody else can.
  */
@@ -88,7 +88,9 @@ int schedule_init(void);
 
 void schedule_free(void);
 
-/* The caller is the only thread: it ends the function if it starts another, or waits. */
+/*
+ * The caller is the only thread: it ends the function if it starts another, or waits.
+ */
 void schedule_alone(void);
 
 /* The caller is the main thread of what runs from now on, until the process ends. */
@@ -97,8 +99,10 @@ void schedule_begin(uint64_t seed);
 /* Called where the mode does not let the program go on; does not return. */
 extern void (*schedule_on_end)(enum schedule_end end);
 
-/* The main thread gets the turn for good, calls `leave`, and no other thread goes on. By
- * another thread, whose last call this is. */
+/*
+ * The main thread gets the turn for good, calls `leave`, and no other thread goes on.
+ * By another thread, whose last call this is.
+ */
 void schedule_recall(void (*leave)(void)) __attribute__((noreturn));
 
 /* Others may run. */

@@ -296,7 +296,9 @@ static int test_tester(const struct options *options)
                            options->sweep.json);
 }
 
-/* What is no option: a workload or another command, and a workload that `list` shows. */
+/*
+ * What is no option: a workload or another command, and a workload that `list` shows.
+ */
 static bool has_arguments(int count, char **arguments)
 {
     int most = count > 0 && strcmp(arguments[0], "list") == 0 ? 2 : 1;

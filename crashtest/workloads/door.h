@@ -12,7 +12,9 @@
 
 #include "crashtest/trace.h"
 
-/* What a medium held before: bytes that are relied on without having been stored show. */
+/*
+ * What a medium held before: bytes that are relied on without having been stored show.
+ */
 #define USED_MEDIUM 0xa5
 
 /* Called before each fence that has something to wait for, and by library_pause(). */
@@ -75,7 +77,9 @@ struct door_sites {
 /* Adds it, unless it is there. Its number, or DOOR_SITES_MAX: there is no room. */
 size_t door_add_site(struct door_sites *sites, const struct door_site *site);
 
-/* From now on sites are added there, and lost, while they are watched; NULL: no more. */
+/*
+ * From now on sites are added there, and lost, while they are watched; NULL: no more.
+ */
 void door_note_sites(struct door_sites *sites);
 void door_watch_sites(bool watch);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * flush.h - is a flush that was left out missed? By the model alone: what a trace says of
- * the lines.
+ * flush.h - is a flush that was left out missed? By the model alone: what a trace says
+ * of the lines.
  */
 #ifndef CRASHTEST_FLUSH_H
 #define CRASHTEST_FLUSH_H

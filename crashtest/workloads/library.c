@@ -705,8 +705,10 @@ static enum suite_result kill_calls_of(const struct operation *operation, char *
 
 /* ---- The same of recovery -------------------------------------------------------- */
 
-/* What it meets: logs to undo, slot commits to finish or to undo, lone words, a pool that
- * was just made. */
+/*
+ * What it meets: logs to undo, slot commits to finish or to undo, lone words, a pool
+ * that was just made.
+ */
 static const char *const recovering[] = {
     "small-log.store_word",
     "small-log.write_ranges",

@@ -700,7 +700,9 @@ void __wrap_alloc_stream_bits(struct minl2r_pool *pool, struct pm_phase *phase,
 {
     if (!is(BITS_IN_THE_CACHE)) {
         __real_alloc_stream_bits(pool, phase, bits);
-        /* Here one thread runs the operations of all lanes: it waits for none of them. */
+        /*
+         * Here one thread runs the operations of all lanes: it waits for none of them.
+         */
         alloc_unlock_bits(pool, bits);
         return;
     }
@@ -961,8 +963,10 @@ static void settle_in_cache(struct minl2r_pool *pool, const struct lane *lane,
     settling->any = true;
 }
 
-/* Lanes that are not live fall asleep at once here: whether the kernel has a barrier or not,
- * and whoever has stirred. */
+/*
+ * Lanes that are not live fall asleep at once here: whether the kernel has a barrier or
+ * not, and whoever has stirred.
+ */
 void __real_live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,
                                struct pm_phase *phase, struct settling *settling);
 void __wrap_live_look_for_idle(struct minl2r_pool *pool, const struct lane *own,

@@ -213,8 +213,10 @@ static int write_nothing(struct minl2r_pool *pool, struct minl2r_tx *tx,
     return minl2r_tx_read(tx, &word, &side->words[0], sizeof(word));
 }
 
-/* Each in a line of its own. With only the last one stored, the values that are there add
- * up to the same as with all of them. */
+/*
+ * Each in a line of its own. With only the last one stored, the values that are there
+ * add up to the same as with all of them.
+ */
 static int exchange_words(struct minl2r_pool *pool, struct minl2r_tx *tx,
                           const struct side *side)
 {
@@ -307,9 +309,11 @@ static int edit_over_block(struct minl2r_pool *pool, struct minl2r_tx *tx,
 
 /* ---- Blocks by slot -------------------------------------------------------------- */
 
-/* So many that the next commit ends their quarantine, and, since a slot amid them stays,
- * that they are flushed: word by word, past the cache, they would have more states than can
- * be tried, as at once with others. */
+/*
+ * So many that the next commit ends their quarantine, and, since a slot amid them
+ * stays, that they are flushed: word by word, past the cache, they would have more
+ * states than can be tried, as at once with others.
+ */
 static int swap_many(struct minl2r_pool *pool, struct minl2r_tx *tx,
                      const struct side *side)
 {

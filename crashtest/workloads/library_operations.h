@@ -26,7 +26,9 @@ struct side {
     uint64_t object; /* of the slab */
     uint8_t again[120];
     uint8_t area[6 * LIBRARY_BLOCK_SIZE];
-    /* LIBRARY_MANY are slots, one is left out amid them, and LIBRARY_TREE names nodes. */
+    /*
+     * LIBRARY_MANY are slots, one is left out amid them, and LIBRARY_TREE names nodes.
+     */
     uint64_t many[LIBRARY_BLOCK_SIZE / sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct side) == 9 * LIBRARY_BLOCK_SIZE, "sides share no block");

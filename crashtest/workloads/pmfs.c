@@ -138,7 +138,8 @@ static size_t count_runs(const struct plan *plan, const struct family *family)
 /* Takes the lowest digit of a number, to that base. */
 static size_t take(size_t *number, size_t base)
 {
-    /* What has no choice has no number. NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
+    /* What has no choice has no number. */
+    /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
     size_t digit = *number % base;
 
     *number /= base;
@@ -277,7 +278,9 @@ static void look(size_t number)
 static enum suite_result kill_calls(char *error)
 {
     static const struct sites_needless needless[] = {
-        /* Only another thread that uses the block could meet what was streamed there. */
+        /*
+         * Only another thread that uses the block could meet what was streamed there.
+         */
         {"commit_order", "tx_abort"},
         /* Recovery's, before a repair that settles the same, and no new pool. */
         {"flush_magic", NULL},

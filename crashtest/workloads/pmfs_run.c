@@ -302,7 +302,9 @@ static void forget_tries(struct tree *tree)
     }
 }
 
-/* Where the first block of such a file lies, as its name says; 0: it is none, or empty. */
+/*
+ * Where the first block of such a file lies, as its name says; 0: it is none, or empty.
+ */
 static uint64_t kept_from(const struct tree_node *node)
 {
     uint64_t from;
@@ -314,7 +316,9 @@ static uint64_t kept_from(const struct tree_node *node)
     return number_take(&text, 16, UINT64_MAX, &from) ? from : 0;
 }
 
-/* Instead of a hash of the content: the sum of those of its blocks, and whose they are. */
+/*
+ * Instead of a hash of the content: the sum of those of its blocks, and whose they are.
+ */
 static int sum_blocks(struct pmfs *fs, struct tree_node *node)
 {
     static uint8_t block[MINL2R_BLOCK_SIZE_MAX];
@@ -346,9 +350,9 @@ static void join(struct tree_node *all, const struct tree_node *node)
 }
 
 /*
- * What a repair that was cut off has not kept any more is in a file of the next one. They
- * are taken for one file, which has the blocks of all; in which order does not count, nor
- * how many nodes lead to them.
+ * What a repair that was cut off has not kept any more is in a file of the next one.
+ * They are taken for one file, which has the blocks of all; in which order does not
+ * count, nor how many nodes lead to them.
  */
 static int join_kept(struct pmfs *fs, struct tree *tree)
 {

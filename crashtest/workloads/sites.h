@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sites.h - is each flush, fence and stream needed? Every place in the code that has one,
- * told apart by who called, is left out in turn, and some script has to find that.
+ * sites.h - is each flush, fence and stream needed? Every place in the code that has
+ * one, told apart by who called, is left out in turn, and some script has to find that.
  */
 #ifndef CRASHTEST_SITES_H
 #define CRASHTEST_SITES_H
@@ -25,7 +25,9 @@ struct sites_hunt {
     const struct sites_needless *needless; /* ends with {NULL} */
 };
 
-/* Are all found but those? If not, `error`, of WORKLOAD_ERROR_SIZE bytes, names them. */
+/*
+ * Are all found but those? If not, `error`, of WORKLOAD_ERROR_SIZE bytes, names them.
+ */
 bool sites_are_found(const struct sites_hunt *hunt, char *error);
 
 #endif

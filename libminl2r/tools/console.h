@@ -15,8 +15,8 @@
 
 /*
  * Call it first. A standard stream that the caller has closed becomes one that fails:
- * else the pool would get its number, and then its messages. A file that may not grow so
- * large (RLIMIT_FSIZE) is an error, too, not a signal.
+ * else the pool would get its number, and then its messages. A file that may not grow
+ * so large (RLIMIT_FSIZE) is an error, too, not a signal.
  */
 static inline void console_guard(void)
 {

@@ -70,8 +70,8 @@ static const char *reason_of(const siginfo_t *info)
 }
 
 /*
- * The signal is of an access of ours to memory, where nothing of libc's is held, so that
- * formatting a line here is safe enough to die by.
+ * The signal is of an access of ours to memory, where nothing of libc's is held, so
+ * that formatting a line here is safe enough to die by.
  */
 static void explain(int signal, siginfo_t *info, void *context)
 {

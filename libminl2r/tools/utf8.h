@@ -31,7 +31,9 @@ static inline size_t utf8_length(const char *text)
     return too_long || too_high ? 0 : length;
 }
 
-/* Does text begin with one of U+0080 to U+009F, by which terminals are controlled, too? */
+/*
+ * Does text begin with one of U+0080 to U+009F, by which terminals are controlled, too?
+ */
 static inline bool utf8_is_c1(const char *text)
 {
     return (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] >= 0x80 &&
@@ -39,8 +41,8 @@ static inline bool utf8_is_c1(const char *text)
 }
 
 /*
- * The bytes of the character that `bytes` begin with, if a terminal can be shown it; 0 if
- * it would obey it (C0, DEL, C1), or if it is no character.
+ * The bytes of the character that `bytes` begin with, if a terminal can be shown it; 0
+ * if it would obey it (C0, DEL, C1), or if it is no character.
  */
 static inline size_t utf8_printable_length(const char *bytes, size_t size)
 {
@@ -55,8 +57,8 @@ static inline size_t utf8_printable_length(const char *bytes, size_t size)
 }
 
 /*
- * Text that a terminal can be shown: each byte of what it cannot, and a backslash, becomes
- * \xNN. `text` has room for 4 * size + 1 bytes.
+ * Text that a terminal can be shown: each byte of what it cannot, and a backslash,
+ * becomes \xNN. `text` has room for 4 * size + 1 bytes.
  */
 static inline void utf8_escape(const char *bytes, size_t size, char *text)
 {

@@ -46,8 +46,10 @@ static void set_perm(void *acl, size_t number, uint32_t perm)
            sizeof(entry));
 }
 
-/* The tags of all entries; 0 if one is none, comes again though it may not, or comes before
- * its place: who looks an entry up takes the first that fits. */
+/*
+ * The tags of all entries; 0 if one is none, comes again though it may not, or comes
+ * before its place: who looks an entry up takes the first that fits.
+ */
 static uint32_t tags_of(const void *acl, size_t size)
 {
     const uint32_t many = TAG_USER | TAG_GROUP;

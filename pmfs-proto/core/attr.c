@@ -104,8 +104,10 @@ static int set_atime(struct change *change, int64_t atime_ns)
                                         &atime_ns, sizeof(atime_ns)));
 }
 
-/* Where the group may not execute, a set-group-ID bit is no privilege, but `setgid` says that
- * it goes, too. */
+/*
+ * Where the group may not execute, a set-group-ID bit is no privilege, but `setgid`
+ * says that it goes, too.
+ */
 static uint32_t without_privileges(uint32_t mode, bool setgid)
 {
     setgid = setgid || mode & S_IXGRP;

@@ -173,9 +173,9 @@ int dir_list(struct pmfs *fs, const struct inode *inode, uint64_t cookie,
 /* ---- Adding -------------------------------------------------------------------- */
 
 /*
- * Tags are logged, too: one is there exactly where a live entry begins, whatever a crash
- * undoes. If it were fresh, a crash could leave one where later a name lies; and next to
- * what the last transaction has changed, fresh bytes cost a fence.
+ * Tags are logged, too: one is there exactly where a live entry begins, whatever a
+ * crash undoes. If it were fresh, a crash could leave one where later a name lies; and
+ * next to what the last transaction has changed, fresh bytes cost a fence.
  */
 static int set_tag(struct minl2r_tx *tx, const struct inode *inode, const void *block,
                    const void *entry, uint8_t tag)

@@ -41,9 +41,9 @@ struct dir_change {
 };
 
 /*
- * Removing needs log only, but joining blocks wants a block, memory and more log. Once one
- * of these has failed, the transaction has a part of it: it has to be aborted, and done
- * again with `no_join`.
+ * Removing needs log only, but joining blocks wants a block, memory and more log. Once
+ * one of these has failed, the transaction has a part of it: it has to be aborted, and
+ * done again with `no_join`.
  */
 static inline bool dir_asks_again(const struct dir_change *change, int rc)
 {

@@ -108,8 +108,8 @@ static bool is_named(const struct pm_dirent *pm, const struct name *name)
 }
 
 /*
- * The first entry of a block from `*at` on that has the tag; `*at` goes behind its start.
- * NULL: there is none. One name in 255 has the tag of another.
+ * The first entry of a block from `*at` on that has the tag; `*at` goes behind its
+ * start. NULL: there is none. One name in 255 has the tag of another.
  */
 static int next_tagged(const struct pmfs *fs, uint64_t ino, const void *block,
                        uint8_t tag, uint32_t *at, const struct pm_dirent **pm)
@@ -325,8 +325,10 @@ static int compare_names(const struct hashed *a, const struct hashed *b)
     return order ? order : (a_size > b_size) - (a_size < b_size);
 }
 
-/* Where two have one position, which used to be given to names with one hash, names tell
- * which is listed first. */
+/*
+ * Where two have one position, which used to be given to names with one hash, names
+ * tell which is listed first.
+ */
 static int compare(const void *a, const void *b)
 {
     const struct hashed *x = a, *y = b;

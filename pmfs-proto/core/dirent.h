@@ -37,8 +37,9 @@ uint64_t dirent_hash(const struct pmfs *fs, const char *name, uint32_t size);
 
 /*
  * Where a listing has a name: 63 bits, its own in the directory as long as it is there.
- * The hash gives it, even; a name that comes when another has that place gets an odd one
- * of the same cell, and keeps that with its entry. The names of a cell are in one block.
+ * The hash gives it, even; a name that comes when another has that place gets an odd
+ * one of the same cell, and keeps that with its entry. The names of a cell are in one
+ * block.
  */
 #define DIRENT_CELL 128u
 #define DIRENT_CELL_BITS (DIRENT_HASH_BITS - 6u) /* of a hash, which choose a cell */
@@ -84,9 +85,9 @@ const struct pm_dirent *dirent_at(const struct pmfs *fs, const void *block,
 bool dirent_has_good_name(const struct pm_dirent *pm);
 
 /*
- * Below, `ino` is the directory's, for messages; each is -EUCLEAN where the block cannot
- * be believed. `first` is where entries begin: dirent_tags(), or 0 where there are no
- * tags.
+ * Below, `ino` is the directory's, for messages; each is -EUCLEAN where the block
+ * cannot be believed. `first` is where entries begin: dirent_tags(), or 0 where there
+ * are no tags.
  */
 
 int dirent_bad(const struct pmfs *fs, uint64_t ino, const void *block, uint32_t at);

@@ -44,8 +44,10 @@ uint64_t file_readable(const struct inode *inode, uint64_t offset, uint64_t size
 int file_copy_out(struct pmfs *fs, const struct inode *inode, uint64_t offset,
                   uint8_t *buffer, uint64_t size);
 
-/* Cuts what is to be written off at the largest size of a file. -EFBIG if nothing of it is
- * below that. */
+/*
+ * Cuts what is to be written off at the largest size of a file. -EFBIG if nothing of it
+ * is below that.
+ */
 int file_limit(uint64_t offset, uint64_t *size);
 
 /* A smaller size to try: to the end of a block, and less than `size`, which is more
@@ -87,8 +89,10 @@ int change_write(struct change *change, uint64_t offset, const uint8_t *bytes,
  */
 int change_free(struct change *change, uint64_t first, uint64_t end);
 
-/* Queues the loss of set-user-ID and set-group-ID bits, and of capabilities; with `setgid`
- * where the group may not execute, too. */
+/*
+ * Queues the loss of set-user-ID and set-group-ID bits, and of capabilities; with
+ * `setgid` where the group may not execute, too.
+ */
 int change_drop_privileges(struct change *change, bool setgid);
 int change_drop_capabilities(struct change *change);
 

@@ -113,9 +113,9 @@ enum pm_inode_flags {
 
 /*
  * A directory entry, live or free. A block of entries begins with a tag, a byte, for
- * each PM_DIRENT_UNIT of it: where a live entry begins, 1 to 255 by its name's hash, else
- * 0. The entries fill the rest exactly. In format 1 and 2 there are no tags. `name` is
- * not terminated.
+ * each PM_DIRENT_UNIT of it: where a live entry begins, 1 to 255 by its name's hash,
+ * else 0. The entries fill the rest exactly. In format 1 and 2 there are no tags.
+ * `name` is not terminated.
  */
 struct pm_dirent {
     uint64_t ino;      /* 0: free */

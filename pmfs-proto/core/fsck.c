@@ -444,7 +444,9 @@ static void check_hash(struct fsck *fsck, const struct trie *trie,
                   trie->ino, entry->name_size, entry->name);
 }
 
-/* Of a block whose entries are good. A name without its tag is listed, but not found. */
+/*
+ * Of a block whose entries are good. A name without its tag is listed, but not found.
+ */
 static void check_tags(struct fsck *fsck, const struct trie *trie)
 {
     static uint8_t tags[DIRENT_TAGS_MAX];
@@ -528,8 +530,8 @@ static bool names_nothing(const struct pmfs *fs, const uint64_t *node)
 }
 
 /*
- * Claims the nodes that are come to at the first of their hashes. False: one is another's,
- * and the way ends above it.
+ * Claims the nodes that are come to at the first of their hashes. False: one is
+ * another's, and the way ends above it.
  */
 static bool enter_nodes(struct walk *walk, struct trie *trie, uint64_t hash)
 {

@@ -21,12 +21,11 @@
 #define SWEEP_STEPS 4
 
 /*
- * A shard holds every 64th number of a group; another one in each group, as threads take
- * the first numbers of groups of their own. The ring goes through all its inodes, for the
- * sweep.
- * Its lock is held for a few instructions, and belongs to the thread that takes it first
- * (spin.h): a call of the only thread has no locked instruction, which would wait for the
- * last commit's fence.
+ * A shard holds every 64th number of a group; another one in each group, as threads
+ * take the first numbers of groups of their own. The ring goes through all its inodes,
+ * for the sweep. Its lock is held for a few instructions, and belongs to the thread
+ * that takes it first (spin.h): a call of the only thread has no locked instruction,
+ * which would wait for the last commit's fence.
  */
 struct shard {
     struct spin lock;

@@ -96,8 +96,9 @@ void inode_attr(const struct pmfs *fs, const struct inode *inode,
 
 /*
  * The attributes of an inode that is not in the cache, without putting it there: who
- * looks at all files once pushes nobody's out. The inode is one that an entry of a locked
- * directory names. False for one that is cached, a directory, or damaged: pin that.
+ * looks at all files once pushes nobody's out. The inode is one that an entry of a
+ * locked directory names. False for one that is cached, a directory, or damaged: pin
+ * that.
  */
 bool inode_peek(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * linear.h - directories of formats 1 and 2: blocks of entries in no order, without
- * tags, in a block map. One is converted when it is locked first; as long as there is no
- * room for that, names are looked for in all blocks, and can be removed, but not added.
- * All are called with the directory's lock.
+ * tags, in a block map. One is converted when it is locked first; as long as there is
+ * no room for that, names are looked for in all blocks, and can be removed, but not
+ * added. All are called with the directory's lock.
  */
 #ifndef PMFS_LINEAR_H
 #define PMFS_LINEAR_H

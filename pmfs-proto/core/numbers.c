@@ -34,8 +34,10 @@ struct group {
     uint64_t there[GROUP_WORDS]; /* at the first number of a block */
 } __attribute__((aligned(128)));
 
-/* The group out of which a thread takes numbers, or several threads where there are more
- * than homes; or NONE. */
+/*
+ * The group out of which a thread takes numbers, or several threads where there are
+ * more than homes; or NONE.
+ */
 struct home {
     uint64_t group; /* atomic; changes under search_lock */
 } __attribute__((aligned(128)));
@@ -371,8 +373,10 @@ uint64_t numbers_empty_blocks(const struct numbers *numbers)
 
 /* ---- Blocks ---------------------------------------------------------------------- */
 
-/* The highest empty block of a group below `end`, by its first number; 0: none. With the
- * group's lock. */
+/*
+ * The highest empty block of a group below `end`, by its first number; 0: none. With
+ * the group's lock.
+ */
 static uint64_t find_empty(const struct numbers *numbers, const struct group *group,
                            uint64_t index, uint64_t end)
 {

@@ -2,11 +2,11 @@
 /*
  * numbers.h - which inode numbers are free, in DRAM.
  *
- * They come in groups of 512, each with a lock of its own. A thread takes numbers out of
- * a group that is no other thread's, as long as there is one, and goes on to the next when
- * that is full. So threads that make and remove inodes share no line: not of what is kept
- * here, since the lock belongs to the thread (spin.h); nor on media, since a line has the
- * states of 64 numbers, and an inode has lines of its own.
+ * They come in groups of 512, each with a lock of its own. A thread takes numbers out
+ * of a group that is no other thread's, as long as there is one, and goes on to the
+ * next when that is full. So threads that make and remove inodes share no line: not of
+ * what is kept here, since the lock belongs to the thread (spin.h); nor on media, since
+ * a line has the states of 64 numbers, and an inode has lines of its own.
  */
 #ifndef PMFS_NUMBERS_H
 #define PMFS_NUMBERS_H
@@ -35,20 +35,24 @@ void numbers_destroy(struct numbers *numbers);
 /* Memory for numbers below `end`. -ENOMEM. One thread at a time. */
 int numbers_reserve(struct numbers *numbers, uint64_t end);
 
-/* Now they run below `end`. The new ones are free, but for `taken`, if that is not 0. */
+/*
+ * Now they run below `end`. The new ones are free, but for `taken`, if that is not 0.
+ */
 void numbers_add(struct numbers *numbers, uint64_t end, uint64_t taken);
 uint64_t numbers_end(const struct numbers *numbers);
 
-/* For attaching, before there are threads: which of 64 numbers are used; which blocks are
- * there; then, once, that this is all. */
+/*
+ * For attaching, before there are threads: which of 64 numbers are used; which blocks
+ * are there; then, once, that this is all.
+ */
 void numbers_load(struct numbers *numbers, uint64_t first, uint64_t used);
 bool numbers_is_block_empty(const struct numbers *numbers, uint64_t first);
 void numbers_load_block(struct numbers *numbers, uint64_t first);
 void numbers_loaded(struct numbers *numbers);
 
 /*
- * Takes a free number, the lowest of this thread's group. False: none is free. The rest of
- * `place` is filled in, too, if it is remembered, else NULL.
+ * Takes a free number, the lowest of this thread's group. False: none is free. The rest
+ * of `place` is filled in, too, if it is remembered, else NULL.
  */
 bool numbers_take(struct numbers *numbers, struct inode_place *place);
 

@@ -330,9 +330,9 @@ static int add_name(const struct new_name *to, struct minl2r_tx *tx,
 
 /*
  * They become the content of a file, in the order in which they lie. None is written to
- * or freed. One transaction makes the file, with its name and its first blocks, and more
- * add the rest: a crash, or no room, leaves each block either in a file or unreachable,
- * for the next repair.
+ * or freed. One transaction makes the file, with its name and its first blocks, and
+ * more add the rest: a crash, or no room, leaves each block either in a file or
+ * unreachable, for the next repair.
  */
 struct keeping {
     struct repair *repair;
@@ -381,8 +381,8 @@ static int put_blocks(const struct keeping *keeping, struct map *map,
 }
 
 /*
- * Nobody has had this inode yet, so its map is empty, whatever is there. It is logged, as
- * a part is by the map.
+ * Nobody has had this inode yet, so its map is empty, whatever is there. It is logged,
+ * as a part is by the map.
  */
 static int make_file(const struct keeping *keeping, struct minl2r_tx *tx,
                      const struct inode_place *place, uint64_t count)

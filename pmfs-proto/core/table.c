@@ -239,7 +239,9 @@ static int grow(struct pmfs *fs, struct minl2r_tx *tx, struct table_claim *claim
     return rc;
 }
 
-/* Of a number just taken: its place, and the next ones of its block need not be found. */
+/*
+ * Of a number just taken: its place, and the next ones of its block need not be found.
+ */
 static int find_taken(struct pmfs *fs, struct inode_place *place)
 {
     pthread_rwlock_rdlock(&fs->table->grow_lock);

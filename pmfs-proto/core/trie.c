@@ -350,7 +350,9 @@ bool trie_has_twin(const struct trie *trie, uint64_t *twin)
     return !(*twin & PM_DIR_NODE) && all_are(&node[low ^ size], size, *twin);
 }
 
-/* A group that is all of a node takes that one's place. Answers with the node, or NULL. */
+/*
+ * A group that is all of a node takes that one's place. Answers with the node, or NULL.
+ */
 static const uint64_t *double_group(struct trie *trie)
 {
     uint32_t level = trie->height - 1;

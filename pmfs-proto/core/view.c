@@ -156,9 +156,9 @@ uint64_t view_root_offset(const struct minl2r_pool *pool)
 }
 
 /*
- * One word, so it is whole or not at all after a crash. A process killed before the fence
- * leaves it in the cache, where the next check finds nothing wrong: so a lane notes the
- * word, and recovery flushes it (I6).
+ * One word, so it is whole or not at all after a crash. A process killed before the
+ * fence leaves it in the cache, where the next check finds nothing wrong: so a lane
+ * notes the word, and recovery flushes it (I6).
  */
 static int set_bits(struct minl2r_pool *pool, uint64_t index, uint64_t bits)
 {

@@ -318,8 +318,10 @@ static int queue_request(struct change *change, const struct request *request)
     return rc;
 }
 
-/* An access list changes the permission bits; who is not in the group loses a set-group-ID
- * bit by it. */
+/*
+ * An access list changes the permission bits; who is not in the group loses a
+ * set-group-ID bit by it.
+ */
 static int queue_mode(struct change *change, const struct request *request)
 {
     uint32_t mode = change->inode->place.pm->mode;

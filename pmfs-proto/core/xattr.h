@@ -22,10 +22,10 @@ int xattr_queue_follow(struct change *change, const uint32_t *mode,
                        bool drop_capabilities);
 
 /*
- * What is made in a directory inherits its default list: fills in attributes and mode of
- * the new inode, whose block map of attributes is the caller's to make of `*bytes`, to
- * be freed. Without a default list `*bytes` is NULL and `umask` is taken from the mode.
- * With the directory's lock.
+ * What is made in a directory inherits its default list: fills in attributes and mode
+ * of the new inode, whose block map of attributes is the caller's to make of `*bytes`,
+ * to be freed. Without a default list `*bytes` is NULL and `umask` is taken from the
+ * mode. With the directory's lock.
  */
 int xattr_inherit(struct pmfs *fs, const struct inode *parent, uint32_t umask,
                   struct pm_inode *pm, uint8_t **bytes);

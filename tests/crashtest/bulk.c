@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bulk.c - much data, stored in place: while that goes on, any mixture of old and new
- * may be there, of which there are more than can be counted. They are tried as one. BUG:
- * its last line is not made durable.
+ * may be there, of which there are more than can be counted. They are tried as one.
+ * BUG: its last line is not made durable.
  */
 #include <crashtest.h>
 #include <libpmem.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * odd.c - a counter and what it counts, by a program that does what programs seldom do. The
- * environment's WAY says what.
+ * odd.c - a counter and what it counts, by a program that does what programs seldom do.
+ * The environment's WAY says what.
  */
 #include <crashtest.h>
 #include <err.h>

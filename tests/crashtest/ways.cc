@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * ways.cc - how C++ stores without saying so: algorithms of its library, which gcc makes
- * plain stores of, objects that are copied, and destructors that run while an exception is
- * thrown. All of it has to be seen.
+ * ways.cc - how C++ stores without saying so: algorithms of its library, which gcc
+ * makes plain stores of, objects that are copied, and destructors that run while an
+ * exception is thrown. All of it has to be seen.
  */
 #include <crashtest.h>
 #include <immintrin.h>

@@ -11,7 +11,10 @@
 #define GOLDEN_FILE_HOLE 5000       /* bytes before those */
 #define GOLDEN_FILE_ALLOCATED 40960 /* since version 2: bytes that have blocks */
 
-/* In "large" there are so many names of one file, "name 0" and so on, "file", and "sub". */
+/*
+ * In "large" there are so many names of one file, "name 0" and so on, "file", and
+ * "sub".
+ */
 #define GOLDEN_NAMES 1500
 
 struct golden_root {

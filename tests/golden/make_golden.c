@@ -6,8 +6,8 @@
  *     make_golden tests/golden && gzip -9n tests/golden/pool-v1.img
  *         tests/golden/pmfs-v3.img
  *
- * The others were made so by the programs of their time; pmfs-v2-large has "large" only,
- * in blocks of 512 bytes.
+ * The others were made so by the programs of their time; pmfs-v2-large has "large"
+ * only, in blocks of 512 bytes.
  */
 #include <err.h>
 #include <stdio.h>

@@ -45,7 +45,9 @@ enum what {
     END_PUTTING,
 };
 
-/* Whom to settle; those that own something are found by a look at each of the ranges. */
+/*
+ * Whom to settle; those that own something are found by a look at each of the ranges.
+ */
 enum policy { SETTLE_ALL, SETTLE_CHANGED, SETTLE_WORD, SETTLE_FRESH, POLICIES };
 
 uint8_t line_of(uint8_t word)
@@ -873,8 +875,10 @@ static void undo_logged(const struct recoverer *r, const struct op *op, int plac
     }
 }
 
-/* Of what is in the cells that `op` changes. That two hashes are equal by chance is left
- * out. */
+/*
+ * Of what is in the cells that `op` changes. That two hashes are equal by chance is
+ * left out.
+ */
 static uint64_t hash_of(const struct op *op, const uint16_t *cells)
 {
     uint64_t hash = 0;

@@ -8,12 +8,12 @@
  *
  *   logged    old values to the log; F1; store in place; F2; settle; F3.
  *             A live batch of it is undone.
- *   slot      old values, old and new blocks, what is allocated besides, and a hash to the log; F1; store
- *             in place; F2. It stays live until somebody settles it or the lane's next
- *             batch takes its place. A live one says itself whether it committed: if it
- *             has plain cells, their hash is that of their new values, which the batch
- *             has; else its first slot does not hold the old block. It is then finished,
- *             or undone.
+ *   slot      old values, old and new blocks, what is allocated besides, and a hash to
+ *             the log; F1; store in place; F2. It stays live until somebody settles it
+ *             or the lane's next batch takes its place. A live one says itself whether
+ *             it committed: if it has plain cells, their hash is that of their new
+ *             values, which the batch has; else its first slot does not hold the old
+ *             block. It is then finished, or undone.
  *   word      one cell, no log
  *   snapshot  two cells, each logged before it is stored; then commit, or abort
  *   same      what is there already: no log, and F1
@@ -23,23 +23,24 @@
  *
  *   settle      Who logs settles every live lane: the store rides on F1. A slot
  *               transaction, or a word, settles the lanes whose plain cells it changes,
- *               and those whose slots it changes as plain cells; fresh bytes do not wait
- *               for F1, so they and lone words need a fence of their own.
+ *               and those whose slots it changes as plain cells; fresh bytes do not
+ *               wait for F1, so they and lone words need a fence of their own.
  *   freeing     A slot transaction settles the lanes that allocated, besides slots, a
  *               block that it frees: there is no slot that would tell.
  *   ranges      What a lane owns are ranges of cells, of which the last is joined of
- *               all that are too many, one of slots, and one of blocks that it allocated
- *               besides. They take the place of those of
- *               the lane's last batch after F2: that one is live until F1.
+ *               all that are too many, one of slots, and one of blocks that it
+ *               allocated besides. They take the place of those of the lane's last
+ *               batch after F2: that one is live until F1.
  *   max         `settled` is raised by an atomic maximum and flushed by everyone who
  *               counts on it; a lane counts as settled only after the settler's fence.
- *   sleep       Who looks for idle lanes settles one that is live, and puts one to sleep
- *               that is not: nobody looks at it, nor at any, if as few are awake as a count
- *               says. It is drowsy first, and then looked at again. Its holder wakes it
- *               after the store that makes it live, and before it frees blocks. Lanes
- *               are counted before they wake, and no more once they sleep. One at a time puts
- *               lanes to sleep: a mark is the own one. Stores are seen in order here; that
- *               the one to `live` may be late is test_lane's.
+ *   sleep       Who looks for idle lanes settles one that is live, and puts one to
+ *               sleep that is not: nobody looks at it, nor at any, if as few are awake
+ *               as a count says. It is drowsy first, and then looked at again. Its
+ *               holder wakes it after the store that makes it live, and before it frees
+ *               blocks. Lanes are counted before they wake, and no more once they
+ *               sleep. One at a time puts lanes to sleep: a mark is the own one. Stores
+ *               are seen in order here; that the one to `live` may be late is
+ *               test_lane's.
  *   quarantine  A block is used again only once every batch that was live when it was
  *               freed is not: whoever takes blocks out of quarantine settles all lanes.
  *   guard       Who finishes a slot transaction looks at each slot by itself: what

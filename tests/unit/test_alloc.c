@@ -19,8 +19,10 @@
 
 /* ---- The model ------------------------------------------------------------------- */
 
-/* Of those that were in quarantine, who freed them has a stash: STASHED. What a stash got
- * out of the bitmap is FREE here. */
+/*
+ * Of those that were in quarantine, who freed them has a stash: STASHED. What a stash
+ * got out of the bitmap is FREE here.
+ */
 enum block_state {
     FREE,
     STASHED,
@@ -738,7 +740,7 @@ static void refill_leaves_spare_blocks(void **state)
     remove_model(&model);
 }
 
-/* ---- Lines that several threads use ------------------------------------------------ */
+/* ---- Lines that several threads use ---------------------------------------------- */
 
 /* Frees a block as a slot commit of that thread does. */
 static void free_as(struct model *model, uint32_t number, uint64_t index)
@@ -749,7 +751,10 @@ static void free_as(struct model *model, uint32_t number, uint64_t index)
     end_quarantine_of(model, number);
 }
 
-/* A line that other threads use, too, gets the block back, and the thread takes another. */
+/*
+ * A line that other threads use, too, gets the block back, and the thread takes
+ * another.
+ */
 static void freed_block_of_a_shared_line_leaves_the_stash(void **state)
 {
     struct model model;

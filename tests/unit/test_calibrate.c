@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MINL2R_POINTER_AUTO: what is made of two curves, with curves made up; and that trying
- * them out leaves a pool like any other, however it ends. What is measured is not tested:
- * it is the machine's.
+ * them out leaves a pool like any other, however it ends. What is measured is not
+ * tested: it is the machine's.
  */
 #include "tests/unit/fixture.h"
 

@@ -170,8 +170,10 @@ static void swaps_of_many_blocks_cost_two_fences(void **state)
     assert_int_equal(commit_cost(bed).fences, 2);
 }
 
-/* Slots that follow each other but for one amid them, if there is a gap; their old blocks
- * take turns between two lines of the bitmaps. */
+/*
+ * Slots that follow each other but for one amid them, if there is a gap; their old
+ * blocks take turns between two lines of the bitmaps.
+ */
 enum { SWAPS = 16, SWAPS_BEFORE_GAP = SWAPS / 2 };
 
 static size_t swap_slot(size_t i, size_t gap)

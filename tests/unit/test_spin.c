@@ -110,7 +110,9 @@ static void lock_goes_to_the_second_thread_then_to_everyone(void **state)
     lock_that_is_held_is_not_taken_again(&spin);
 }
 
-/* Of this thread, as a program does that locks itself in once it has opened its files. */
+/*
+ * Of this thread, as a program does that locks itself in once it has opened its files.
+ */
 static bool forbid_membarrier(void)
 {
     struct sock_filter filter[] = {
@@ -181,7 +183,9 @@ static uint64_t adds_of(const struct counted *to, int thread)
     return __atomic_load_n(&to->adds[thread], __ATOMIC_ACQUIRE);
 }
 
-/* Each begins after the one before it, and all go on until the last one had the lock. */
+/*
+ * Each begins after the one before it, and all go on until the last one had the lock.
+ */
 static void take_each_as(int thread)
 {
     uint32_t seed = (uint32_t)thread + 1;

@@ -547,7 +547,8 @@ static void one_bad_range_of_a_vector_snapshots_none(void **state)
     struct minl2r_range ranges[] = {{block_at(bed, 0), 8}, {bed, 8}};
     uint64_t log_bytes = stats_of(bed->pool).log_bytes;
 
-    assert_error(minl2r_tx_snapshotv(bed->tx, ranges, 2, NULL), EINVAL, "not in the pool");
+    assert_error(minl2r_tx_snapshotv(bed->tx, ranges, 2, NULL), EINVAL,
+                 "not in the pool");
     assert_int_equal(stats_of(bed->pool).log_bytes, log_bytes);
     commit_and_compare(bed);
 }
@@ -571,7 +572,7 @@ static void killed_transaction_with_snapshots_is_undone_at_open(void **state)
     memory_pool_remove(&bed->mp);
 }
 
-/* ---- What does not change between what does ---------------------------------------- */
+/* ---- What does not change between what does -------------------------------------- */
 
 static void old_bytes_among_new_ones_need_no_more_log_than_was_reserved(void **state)
 {

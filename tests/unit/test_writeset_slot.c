@@ -535,7 +535,7 @@ static void edit_of_a_block_kept_in_place_later_is_logged(void **state)
     memory_pool_remove(&bed->mp);
 }
 
-/* ---- More whole blocks than are loose at once (swaps.h) ---------------------------- */
+/* ---- More whole blocks than are loose at once (swaps.h) -------------------------- */
 
 #define MANY (LOOSE_MAX + 44)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * writeset_bed.h - what transactions do to content: each test says what it writes twice,
- * to the pool and to plain arrays, and compares after the commit and after opening the
- * pool again.
+ * writeset_bed.h - what transactions do to content: each test says what it writes
+ * twice, to the pool and to plain arrays, and compares after the commit and after
+ * opening the pool again.
  */
 #ifndef WRITESET_BED_H
 #define WRITESET_BED_H
