@@ -33,10 +33,30 @@ grep -q '"op":"overwrite","size":4096,.*"fences":2,' "$directory/pmfs.json" ||
     fail "overwrite of a block: not 2 fences"
 "$program" --quick --rounds 1 --threads 2 --dir "$directory" |
     grep '^  overwrite by 2 threads, 4096 B: [0-9.]* times' >/dev/null || fail "no scaling of two threads"
-for operation in create "overwrite by 2 threads" "append by 2 threads" "create+unlink by 2 threads" "lookup among" "allocate a block at %"; do
+for operation in create "overwrite by 2 threads" "append by 2 threads" "read by 2 threads" "create+unlink by 2 threads" "lookup among" "allocate a block at %"; do
     "$program" --render "$directory/pmfs.json" | grep "^| $operation " >/dev/null ||
         fail "bench-pmfs cannot render its own results: $operation"
 done
+# --quick leaves out what takes long: that has a row without figures, and its bar says so.
+"$program" --render "$directory/pmfs.json" >"$directory/rendered"
+while read -r operation; do
+    grep -q "\"op\":\"$operation\",\"size\":1000000,.*\"ns_median\":null," "$directory/pmfs.json" ||
+        fail "$operation: no row that says that it was left out"
+    grep -q "^- $operation, 1000000 .*: not measured$" "$directory/rendered" ||
+        fail "$operation: no bar that says that it was not measured"
+done <<'END'
+lookup among
+lookup of none among
+mount, 10 GiB
+mount, 10 GiB, after a kill
+END
+grep -q '^- allocate a block at %, 95 %: ns / those at 10 % [0-9.]*, at most 1.50: ' "$directory/rendered" ||
+    fail "no bar of allocation"
+for least in "1.80" "1.[0-9]* (plain memory on this machine: [0-9.]*)"; do
+    grep -q "^- read by 2 threads, 4096 B: [0-9.]* times as many as by one, at least $least: \(met\|MISSED\)$" \
+        "$directory/rendered" || fail "no bar of two threads that read: $least"
+done
+rm "$directory/rendered"
 # Nobody reads on: it ends there, and leaves nothing behind.
 "$program" --quick --rounds 1 --threads 2 --dir "$directory" | true || true
 [ "$(ls "$directory")" = "$(printf 'pmfs.json\ntable')" ] ||

@@ -89,6 +89,22 @@ static int store(struct worker *worker, uint32_t size)
     return 0;
 }
 
+static int read_random(struct worker *worker, uint32_t size)
+{
+    size_t done;
+
+    return pmfs_read(worker->team->fs, worker->file, next_offset(worker, size),
+                     worker->bytes, size, &done);
+}
+
+static int copy_out(struct worker *worker, uint32_t size)
+{
+    memcpy(worker->bytes, worker->floor + next_offset(worker, size), size);
+    /* What is copied is used. */
+    __asm__ volatile("" : : "r"(worker->bytes) : "memory");
+    return 0;
+}
+
 static int append(struct worker *worker, uint32_t size)
 {
     size_t done;
@@ -119,6 +135,7 @@ static const struct job jobs[] = {
     {"overwrite", 4096, NULL, overwrite, store},
     {"overwrite", 64, NULL, overwrite, store},
     {"append", 4096, empty_tail, append, store},
+    {"read", 4096, NULL, read_random, copy_out},
     {"create+unlink", 0, NULL, create_and_unlink, NULL},
 };
 
