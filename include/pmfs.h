@@ -76,9 +76,10 @@ struct pmfs;
 #define PMFS_FILE_SIZE_MAX ((uint64_t)1 << 44)
 
 /*
- * The message of this thread's last call that failed with -EUCLEAN or -EIO, or of the
- * last failed call of the next section: one line, without a newline, never NULL. Other
- * errors say all by their number, and leave it as it was: empty, or of an older call.
+ * The message of this thread's last call, if that failed: one line, without a newline,
+ * never NULL. After -EUCLEAN and -EIO, and after any failure of a call of the next section,
+ * it says what and where; it may be empty after other errors, which say all by their
+ * number. It is never that of an older call.
  */
 const char *pmfs_errormsg(void);
 

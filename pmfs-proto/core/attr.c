@@ -7,6 +7,8 @@
 
 int pmfs_getattr(struct pmfs *fs, uint64_t ino, struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     struct inode *inode;
     int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
@@ -197,6 +199,8 @@ static int set_locked(struct pmfs *fs, struct inode *inode,
 int pmfs_setattr(struct pmfs *fs, uint64_t ino, const struct pmfs_attr *values,
                  unsigned mask, struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     struct inode *inode;
     int rc = inode_get(fs, ino, LOCK_EXCLUSIVE, &inode);
 

@@ -52,6 +52,8 @@ int file_copy_out(struct pmfs *fs, const struct inode *inode, uint64_t offset,
 int pmfs_read(struct pmfs *fs, uint64_t ino, uint64_t offset, void *buffer, size_t size,
               size_t *done)
 {
+    fs_forget_message();
+
     struct inode *inode;
     uint64_t count = 0;
     int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
@@ -71,6 +73,8 @@ int pmfs_read(struct pmfs *fs, uint64_t ino, uint64_t offset, void *buffer, size
 
 int pmfs_readlink(struct pmfs *fs, uint64_t ino, char *target, size_t size)
 {
+    fs_forget_message();
+
     struct inode *inode;
     int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
@@ -132,6 +136,8 @@ static int list_pieces(struct pmfs *fs, const struct inode *inode, uint64_t offs
 int pmfs_read_in_place(struct pmfs *fs, uint64_t ino, uint64_t offset, size_t size,
                        pmfs_read_fn *use, void *arg)
 {
+    fs_forget_message();
+
     struct iovec on_stack[PIECES_ON_STACK];
     struct iovec *list = on_stack;
     struct inode *inode;
@@ -382,6 +388,8 @@ static int write_what_fits(struct pmfs *fs, struct inode *inode, uint64_t offset
 int pmfs_write(struct pmfs *fs, uint64_t ino, uint64_t offset, const void *buffer,
                size_t size, unsigned flags, size_t *done)
 {
+    fs_forget_message();
+
     struct inode *inode;
     int rc;
 

@@ -26,6 +26,7 @@ const uint8_t fs_zeros[FS_ZEROS_SIZE];
 
 /* ---- Errors and time ----------------------------------------------------------- */
 
+_Thread_local bool fs_has_message;
 static _Thread_local char message[320];
 
 void fs_set_message(const char *format, ...)
@@ -35,6 +36,14 @@ void fs_set_message(const char *format, ...)
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
+    fs_has_message = true;
+}
+
+int fs_explain(int rc)
+{
+    if (rc < 0 && !fs_has_message)
+        fs_set_message("%s", strerror(-rc));
+    return rc;
 }
 
 void fs_set_library_message(int rc, const char *what, uint64_t ino)
@@ -63,7 +72,7 @@ int fs_end(struct minl2r_tx *tx, int rc)
 
 const char *pmfs_errormsg(void)
 {
-    return message;
+    return fs_has_message ? message : "";
 }
 
 void fs_short_lock_init(pthread_mutex_t *lock)
@@ -201,6 +210,8 @@ static int fill(struct minl2r_pool *pool, void *arg)
 
 int pmfs_mkfs(const char *path, uint64_t size, const struct pmfs_mkfs_options *options)
 {
+    fs_forget_message();
+
     static const struct pmfs_mkfs_options defaults;
     struct filling filling = {.options = options ? options : &defaults};
     struct minl2r_pool *pool;
@@ -208,7 +219,7 @@ int pmfs_mkfs(const char *path, uint64_t size, const struct pmfs_mkfs_options *o
                                        fill, &filling, &pool);
 
     if (rc < 0)
-        return filling.rc < 0 ? rc : fs_error(-rc, "%s", minl2r_errormsg());
+        return filling.rc < 0 ? fs_explain(rc) : fs_error(-rc, "%s", minl2r_errormsg());
     minl2r_pool_close(pool);
     return 0;
 }
@@ -325,6 +336,8 @@ static int open_pool(const char *path, const struct pmfs_mount_options *options,
 int pmfs_mount(const char *path, const struct pmfs_mount_options *options,
                struct pmfs **fs)
 {
+    fs_forget_message();
+
     static const struct pmfs_mount_options defaults;
     struct minl2r_pool *pool;
 
@@ -338,11 +351,13 @@ int pmfs_mount(const char *path, const struct pmfs_mount_options *options,
     rc = fs_attach(pool, options, fs);
     if (rc < 0)
         minl2r_pool_close(pool);
-    return rc;
+    return fs_explain(rc);
 }
 
 int pmfs_unmount(struct pmfs *fs)
 {
+    fs_forget_message();
+
     if (!fs)
         return 0;
 
@@ -370,6 +385,8 @@ void pmfs_recovery(const struct pmfs *fs, struct pmfs_recovery *recovery)
 
 int pmfs_statfs(struct pmfs *fs, struct pmfs_statfs *result)
 {
+    fs_forget_message();
+
     struct minl2r_info info;
     uint64_t used = table_used(fs);
     int rc = minl2r_pool_info(fs->pool, &info);

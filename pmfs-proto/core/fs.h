@@ -62,6 +62,20 @@ void fs_detach(struct pmfs *fs);
 /* Fills the zeroed `fs` as far as its superblock goes, after checking that. */
 int fs_open_super(struct pmfs *fs, struct minl2r_pool *pool);
 
+/*
+ * Each call of pmfs.h begins with fs_forget_message(), so that what pmfs_errormsg() says is
+ * of the last one.
+ */
+extern _Thread_local bool fs_has_message __attribute__((tls_model("initial-exec")));
+
+static inline void fs_forget_message(void)
+{
+    fs_has_message = false;
+}
+
+/* Passes on `rc`; an error without a message gets that of its number. */
+int fs_explain(int rc);
+
 /* Sets this thread's message; is -errnum: return fs_error(EUCLEAN, "..."). */
 #define fs_error(errnum, ...) (fs_set_message(__VA_ARGS__), -(errnum))
 __attribute__((format(printf, 1, 2))) void fs_set_message(const char *format, ...);

@@ -1012,6 +1012,8 @@ static int check_files(struct pool_findings *found, const char *path)
 int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
               struct pmfs_fsck_summary *summary)
 {
+    fs_forget_message();
+
     struct teller teller = {found, arg};
     struct fsck fsck = {.visit = tell, .arg = &teller};
     struct pool_findings pool = {.fsck = &fsck};
@@ -1019,5 +1021,5 @@ int pmfs_fsck(const char *path, pmfs_fsck_fn *found, void *arg,
 
     rc = rc < 0 ? fs_error(-rc, "%s", minl2r_errormsg()) : check_files(&pool, path);
     finish(&fsck, summary);
-    return rc;
+    return fs_explain(rc);
 }

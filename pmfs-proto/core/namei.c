@@ -179,12 +179,16 @@ unpin:
 int pmfs_lookup(struct pmfs *fs, uint64_t parent, const char *name,
                 struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     return look_up(fs, parent, name, 0, attr);
 }
 
 int pmfs_lookup_open(struct pmfs *fs, uint64_t parent, const char *name,
                      struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     return look_up(fs, parent, name, 1, attr);
 }
 
@@ -203,6 +207,8 @@ void pmfs_forget(struct pmfs *fs, uint64_t ino, uint64_t count)
 
 int pmfs_open(struct pmfs *fs, uint64_t ino)
 {
+    fs_forget_message();
+
     struct inode *inode;
     int rc = inode_get(fs, ino, LOCK_SHARED, &inode);
 
@@ -447,6 +453,8 @@ static int make_inode(struct pmfs *fs, uint64_t parent_ino, const char *text,
 int pmfs_mknod(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                uint64_t rdev, const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     struct request request = {.mode = mode & (S_IFMT | 07777), .cred = cred};
 
     switch (mode & S_IFMT) {
@@ -470,6 +478,8 @@ int pmfs_mknod(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode
 int pmfs_create(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                 const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     const struct request request = {
         .mode = S_IFREG | (mode & 07777),
         .opens = 1,
@@ -482,6 +492,8 @@ int pmfs_create(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mod
 int pmfs_tmpfile(struct pmfs *fs, uint64_t parent, uint32_t mode, unsigned flags,
                  const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     const struct request request = {
         .mode = S_IFREG | (mode & 07777),
         .opens = 1,
@@ -511,6 +523,8 @@ int pmfs_tmpfile(struct pmfs *fs, uint64_t parent, uint32_t mode, unsigned flags
 int pmfs_mkdir(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode,
                const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     const struct request request = {.mode = S_IFDIR | (mode & 07777), .cred = cred};
 
     return make_inode(fs, parent, name, &request, attr);
@@ -519,6 +533,8 @@ int pmfs_mkdir(struct pmfs *fs, uint64_t parent, const char *name, uint32_t mode
 int pmfs_symlink(struct pmfs *fs, uint64_t parent, const char *name, const char *target,
                  const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     const struct request request = {
         .mode = S_IFLNK | 0777,
         .target = target,
@@ -583,6 +599,8 @@ static int link_locked(struct pmfs *fs, const struct inode *parent, struct inode
 int pmfs_link(struct pmfs *fs, uint64_t ino, uint64_t parent_ino, const char *text,
               struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     struct inode *parent, *inode;
     struct name name;
     int rc = name_init(&name, fs, text);
@@ -724,11 +742,15 @@ static int remove_name(struct pmfs *fs, uint64_t parent_ino, const char *text,
 
 int pmfs_unlink(struct pmfs *fs, uint64_t parent, const char *name)
 {
+    fs_forget_message();
+
     return is_dots(name) ? -EISDIR : remove_name(fs, parent, name, false);
 }
 
 int pmfs_rmdir(struct pmfs *fs, uint64_t parent, const char *name)
 {
+    fs_forget_message();
+
     if (is_dots(name))
         return name[1] ? -ENOTEMPTY : -EINVAL;
     return remove_name(fs, parent, name, true);
@@ -1139,6 +1161,8 @@ static int rename_names(struct pmfs *fs, uint64_t parent, const char *name,
 int pmfs_rename(struct pmfs *fs, uint64_t parent, const char *name, uint64_t new_parent,
                 const char *new_name, unsigned flags)
 {
+    fs_forget_message();
+
     if (flags > PMFS_RENAME_EXCHANGE)
         return -EINVAL;
     return rename_names(fs, parent, name, new_parent, new_name, flags, NULL);
@@ -1148,6 +1172,8 @@ int pmfs_rename_whiteout(struct pmfs *fs, uint64_t parent, const char *name,
                          uint64_t new_parent, const char *new_name, unsigned flags,
                          const struct pmfs_cred *cred)
 {
+    fs_forget_message();
+
     if (flags & ~(unsigned)PMFS_RENAME_NOREPLACE)
         return -EINVAL;
     return rename_names(fs, parent, name, new_parent, new_name, flags, cred);
@@ -1235,6 +1261,8 @@ static int list_dots(struct listing *listing, uint64_t *cookie)
 int pmfs_readdir(struct pmfs *fs, uint64_t ino, uint64_t cookie, unsigned flags,
                  pmfs_readdir_fn *take, void *arg)
 {
+    fs_forget_message();
+
     struct listing listing = {.fs = fs, .flags = flags, .take = take, .arg = arg};
     struct inode *inode;
     int rc;

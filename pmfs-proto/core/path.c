@@ -188,6 +188,8 @@ static int locate(struct pmfs *fs, uint64_t dir, const char *path, unsigned flag
 int pmfs_path_parent(struct pmfs *fs, uint64_t dir, const char *path, unsigned flags,
                      struct pmfs_place *place)
 {
+    fs_forget_message();
+
     struct walk walk = {.fs = fs, .rest = path, .flags = flags};
     int rc;
 
@@ -395,6 +397,8 @@ static int open_nameless(struct pmfs *fs, uint64_t dir, const char *path, int fl
 int pmfs_path_open(struct pmfs *fs, uint64_t dir, const char *path, int flags,
                    uint32_t mode, const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     bool exclusive = flags & O_CREAT && flags & O_EXCL;
     bool nofollow = exclusive || flags & O_NOFOLLOW;
     struct pmfs_place place;
@@ -420,6 +424,8 @@ int pmfs_path_open(struct pmfs *fs, uint64_t dir, const char *path, int flags,
 int pmfs_path_getattr(struct pmfs *fs, uint64_t dir, const char *path, unsigned flags,
                       struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     struct pmfs_place place;
     int rc = check_flags(flags);
 
@@ -436,6 +442,8 @@ int pmfs_path_setattr(struct pmfs *fs, uint64_t dir, const char *path, unsigned 
                       const struct pmfs_attr *values, unsigned mask,
                       struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     struct pmfs_attr found;
     int rc = check_flags(flags);
 
@@ -451,6 +459,8 @@ int pmfs_path_setattr(struct pmfs *fs, uint64_t dir, const char *path, unsigned 
 int pmfs_path_readlink(struct pmfs *fs, uint64_t dir, const char *path, char *target,
                        size_t size)
 {
+    fs_forget_message();
+
     struct pmfs_attr found;
     int rc = open_existing(fs, dir, path, PMFS_PATH_NOFOLLOW, &found);
 
@@ -497,6 +507,8 @@ static int made(struct pmfs *fs, struct pmfs_place *place, int rc,
 int pmfs_path_mknod(struct pmfs *fs, uint64_t dir, const char *path, uint32_t mode,
                     uint64_t rdev, const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     struct pmfs_place at;
     int rc = find_new(fs, dir, path, false, &at);
 
@@ -509,6 +521,8 @@ int pmfs_path_mknod(struct pmfs *fs, uint64_t dir, const char *path, uint32_t mo
 int pmfs_path_mkdir(struct pmfs *fs, uint64_t dir, const char *path, uint32_t mode,
                     const struct pmfs_cred *cred, struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     struct pmfs_place at;
     int rc = find_new(fs, dir, path, true, &at);
 
@@ -521,6 +535,8 @@ int pmfs_path_symlink(struct pmfs *fs, const char *target, uint64_t dir,
                       const char *path, const struct pmfs_cred *cred,
                       struct pmfs_attr *attr)
 {
+    fs_forget_message();
+
     struct pmfs_place at;
     int rc = find_new(fs, dir, path, false, &at);
 
@@ -533,6 +549,8 @@ int pmfs_path_symlink(struct pmfs *fs, const char *target, uint64_t dir,
 int pmfs_path_link(struct pmfs *fs, uint64_t dir, const char *path, uint64_t new_dir,
                    const char *new_path, unsigned flags)
 {
+    fs_forget_message();
+
     struct pmfs_attr old, attr;
     struct pmfs_place at;
     int rc = check_flags(flags);
@@ -566,6 +584,8 @@ static int unlink_place(struct pmfs *fs, struct pmfs_place *at)
 
 int pmfs_path_unlink(struct pmfs *fs, uint64_t dir, const char *path)
 {
+    fs_forget_message();
+
     struct pmfs_place at;
     int rc = locate(fs, dir, path, PMFS_PATH_NOFOLLOW, &at);
 
@@ -588,6 +608,8 @@ static int rmdir_place(struct pmfs *fs, struct pmfs_place *at)
 
 int pmfs_path_rmdir(struct pmfs *fs, uint64_t dir, const char *path)
 {
+    fs_forget_message();
+
     struct pmfs_place at;
     int rc = locate(fs, dir, path, PMFS_PATH_NOFOLLOW, &at);
 
@@ -646,6 +668,8 @@ static int rename_paths(struct pmfs *fs, uint64_t dir, const char *path,
 int pmfs_path_rename(struct pmfs *fs, uint64_t dir, const char *path, uint64_t new_dir,
                      const char *new_path, unsigned flags)
 {
+    fs_forget_message();
+
     return rename_paths(fs, dir, path, new_dir, new_path, flags, NULL);
 }
 
@@ -653,6 +677,8 @@ int pmfs_path_rename_whiteout(struct pmfs *fs, uint64_t dir, const char *path,
                               uint64_t new_dir, const char *new_path, unsigned flags,
                               const struct pmfs_cred *cred)
 {
+    fs_forget_message();
+
     return rename_paths(fs, dir, path, new_dir, new_path, flags, cred);
 }
 
@@ -713,6 +739,8 @@ static int step_upward(struct pmfs *fs, struct upward *up, uint64_t *dir)
 
 int pmfs_path_of(struct pmfs *fs, uint64_t ino, char *path, size_t size)
 {
+    fs_forget_message();
+
     struct upward up = {.path = path};
     struct pmfs_attr attr;
     uint64_t dir = ino;

@@ -909,6 +909,8 @@ static int leave_all(const char *path, pmfs_repair_fn *ask, void *arg,
 int pmfs_repair(const char *path, pmfs_repair_fn *ask, void *arg,
                 struct pmfs_repair_summary *summary)
 {
+    fs_forget_message();
+
     struct pmfs_repair_summary without = {0};
     struct minl2r_pool *pool;
     int rc = pmfs_fsck(path, NULL, NULL, &without.fsck);
@@ -926,5 +928,5 @@ int pmfs_repair(const char *path, pmfs_repair_fn *ask, void *arg,
         return fs_error(-rc, "%s", minl2r_errormsg());
     rc = repair_pool(pool, ask, arg, summary);
     minl2r_pool_close(pool);
-    return rc;
+    return fs_explain(rc);
 }

@@ -240,6 +240,8 @@ static bool is_mode(unsigned mode)
 int pmfs_fallocate(struct pmfs *fs, uint64_t ino, unsigned mode, uint64_t offset,
                    uint64_t size)
 {
+    fs_forget_message();
+
     struct range range = {offset, offset + size};
     struct inode *inode;
     int rc = is_mode(mode) ? inode_get(fs, ino, LOCK_EXCLUSIVE, &inode) : -EOPNOTSUPP;
@@ -282,6 +284,8 @@ static int seek(struct pmfs *fs, const struct inode *inode, uint64_t offset,
 int pmfs_seek(struct pmfs *fs, uint64_t ino, uint64_t offset, enum pmfs_seek whence,
               uint64_t *found)
 {
+    fs_forget_message();
+
     struct inode *inode;
     uint64_t answer;
     int rc;
@@ -440,6 +444,8 @@ static int copy_pinned(struct copy *copy)
 int pmfs_copy_range(struct pmfs *fs, uint64_t from, uint64_t from_offset, uint64_t to,
                     uint64_t to_offset, uint64_t size, uint64_t *done)
 {
+    fs_forget_message();
+
     struct copy copy = {fs, NULL, NULL, from_offset, to_offset, size};
     int rc = inode_pin(fs, from, &copy.from);
 

@@ -401,6 +401,8 @@ static int change(struct pmfs *fs, uint64_t ino, const struct request *request)
 int pmfs_setxattr(struct pmfs *fs, uint64_t ino, const char *name, const void *value,
                   size_t size, unsigned flags)
 {
+    fs_forget_message();
+
     const struct request request = {name, value, size, flags, false};
 
     if (flags &
@@ -411,6 +413,8 @@ int pmfs_setxattr(struct pmfs *fs, uint64_t ino, const char *name, const void *v
 
 int pmfs_removexattr(struct pmfs *fs, uint64_t ino, const char *name)
 {
+    fs_forget_message();
+
     const struct request request = {.name = name, .remove = true};
 
     return change(fs, ino, &request);
@@ -453,6 +457,8 @@ static int get_locked(struct pmfs *fs, const struct inode *inode, const char *na
 int pmfs_getxattr(struct pmfs *fs, uint64_t ino, const char *name, void *value,
                   size_t capacity, size_t *size)
 {
+    fs_forget_message();
+
     struct inode *inode;
     int rc = check_name(name);
 
@@ -486,6 +492,8 @@ static uint64_t pack_names(struct list *list)
 int pmfs_listxattr(struct pmfs *fs, uint64_t ino, char *names, size_t capacity,
                    size_t *size)
 {
+    fs_forget_message();
+
     struct list list;
     struct inode *inode;
     int rc = inode_get(fs, ino, LOCK_SHARED, &inode);

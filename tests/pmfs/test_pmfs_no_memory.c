@@ -863,8 +863,10 @@ static bool fail_to_mount(struct fixture *f, enum what what, uint64_t at)
     counting = true;
     int rc = pmfs_mount(f->path, NULL, &f->fs);
     counting = false;
-    if (rc != 0)
+    if (rc != 0) {
         f->fs = NULL;
+        assert_true(strlen(pmfs_errormsg()) > 0);
+    }
     assert_true(rc == 0 || rc == (what == MEMORY ? -ENOMEM : -ENOSPC));
     pmfs_unmount(f->fs);
     f->fs = NULL;
@@ -914,6 +916,7 @@ static void checking_without_memory_is_enomem(void **state)
         counting = false;
         failed = calls >= fail_at;
         assert_true(rc == -ENOMEM || rc == 0);
+        assert_true(rc == 0 || strlen(pmfs_errormsg()) > 0);
     }
 }
 
