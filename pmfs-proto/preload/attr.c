@@ -90,7 +90,7 @@ static void fill_statx(struct pmfs *fs, const struct pmfs_attr *attr,
     };
 }
 
-/* What a path, or with AT_EMPTY_PATH a descriptor, is about. */
+/* What a path, or with AT_EMPTY_PATH or as /proc/self/fd/N a descriptor, is about. */
 struct target {
     struct handle *file; /* or NULL: `at` */
     struct place at;
@@ -102,7 +102,9 @@ static bool target_find(struct target *target, int dir, const char *path, int fl
 {
     bool is_fd = flags & AT_EMPTY_PATH && path && !*path;
 
-    target->file = is_fd ? handle_get(dir) : NULL;
+    target->file = is_fd                         ? handle_get(dir)
+                   : flags & AT_SYMLINK_NOFOLLOW ? NULL
+                                                 : handle_of_path(path);
     if (target->file) {
         *rc = handle_begin(target->file, O_PATH);
         return false;

@@ -151,10 +151,14 @@ int fd_open(uint64_t ino, uint32_t type, int flags)
 int fd_open_again(const struct handle *file, int flags)
 {
     const struct pmfs_attr empty = {.size = 0};
+    const int to_write = O_CREAT | O_TRUNC;
     struct pmfs *fs;
     int rc = pool_get(&fs);
 
-    if (rc == 0 && file->type == S_IFDIR && (flags & O_ACCMODE) != O_RDONLY)
+    if (rc == 0 && flags & O_DIRECTORY && file->type != S_IFDIR)
+        rc = -ENOTDIR;
+    if (rc == 0 && file->type == S_IFDIR &&
+        ((flags & O_ACCMODE) != O_RDONLY || flags & to_write))
         rc = -EISDIR;
     if (rc == 0)
         rc = pmfs_open(fs, file->ino);
@@ -166,7 +170,7 @@ int fd_open_again(const struct handle *file, int flags)
         pmfs_release(fs, file->ino);
         return rc;
     }
-    return fd_open(file->ino, file->type, flags & ~O_TRUNC);
+    return fd_open(file->ino, file->type, flags & ~(to_write | O_EXCL | O_NOCTTY));
 }
 
 int fd_set_cwd(uint64_t ino)

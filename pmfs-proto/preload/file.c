@@ -55,6 +55,20 @@ static bool are_flags(int flags)
     return !(flags & O_CREAT) || !(flags & O_DIRECTORY);
 }
 
+/* By the path of a descriptor. */
+static int open_again(struct handle *file, int flags)
+{
+    int rc = handle_begin(file, O_PATH);
+
+    if (rc == 0 && !are_flags(flags))
+        rc = -EINVAL;
+    if (rc == 0)
+        rc = check_type(file->type, flags);
+    if (rc == 0)
+        rc = fd_open_again(file, flags);
+    return (int)handle_end(file, rc);
+}
+
 static int open_at(int dir, const char *path, int flags, mode_t mode)
 {
     const int of_path = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -63,6 +77,10 @@ static int open_at(int dir, const char *path, int flags, mode_t mode)
     if (flags & O_PATH)
         flags &= of_path;
     bool exclusive = flags & O_CREAT && flags & O_EXCL;
+    struct handle *file = exclusive || flags & O_NOFOLLOW ? NULL : handle_of_path(path);
+
+    if (file)
+        return open_again(file, flags);
     int rc =
         place_find(&at, dir, path, exclusive || flags & O_NOFOLLOW ? NOFOLLOW : FOLLOW);
 

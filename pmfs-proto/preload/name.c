@@ -267,25 +267,12 @@ static int link_fd(struct handle *file, int dir, const char *path)
     return (int)place_end(&at, rc);
 }
 
-/* What "/proc/self/fd/N" leads to, if it is ours, which the kernel does not know. */
-static struct handle *file_of_proc(const char *path)
-{
-    static const char start[] = "/proc/self/fd/";
-    const char *number = path + sizeof(start) - 1;
-
-    if (strncmp(path, start, sizeof(start) - 1) != 0)
-        return NULL;
-    size_t digits = strspn(number, "0123456789");
-    return digits > 0 && digits < 9 && !number[digits] ? handle_get(atoi(number))
-                                                       : NULL;
-}
-
 /* The file that linkat(2) is to link, if that is named by its descriptor. */
 static struct handle *file_to_link(int dir, const char *path, int flags)
 {
     if (flags & AT_EMPTY_PATH && !*path)
         return handle_get(dir);
-    return flags & AT_SYMLINK_FOLLOW ? file_of_proc(path) : NULL;
+    return flags & AT_SYMLINK_FOLLOW ? handle_of_path(path) : NULL;
 }
 
 /* That the new name is taken comes before that what it is to name is a directory. */

@@ -98,6 +98,59 @@ static const char *below(int dir, const char *path)
     return start[0] ? below_prefix(start, path) : NULL;
 }
 
+/* ---- Names of descriptors ------------------------------------------------------- */
+
+static const char *after(const char *path, const char *start)
+{
+    size_t size = strlen(start);
+
+    return strncmp(path, start, size) == 0 ? path + size : NULL;
+}
+
+/* The number in the path of a descriptor; NULL: it is none. */
+static const char *number_in(const char *path)
+{
+    char own[32];
+    const char *number = after(path, "/dev/fd/");
+
+    if (number || !after(path, "/proc/"))
+        return number;
+    snprintf(own, sizeof(own), "/proc/%d/fd/", (int)getpid());
+    number = after(path, own);
+    if (!number)
+        number = after(path, "/proc/self/fd/");
+    return number ? number : after(path, "/proc/thread-self/fd/");
+}
+
+struct handle *handle_of_path(const char *path)
+{
+    static const char *const standard[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+
+    if (!path || (!after(path, "/proc/") && !after(path, "/dev/")))
+        return NULL;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (strcmp(path, standard[fd]) == 0)
+            return handle_get(fd);
+
+    const char *number = number_in(path);
+    size_t digits = number ? strspn(number, "0123456789") : 0;
+
+    return digits > 0 && digits < 9 && !number[digits] ? handle_get(atoi(number))
+                                                       : NULL;
+}
+
+/* What the kernel would do by such a path it would do to /dev/null. */
+static bool names_descriptor(const char *path)
+{
+    struct handle *file = handle_of_path(path);
+
+    handle_put(file);
+    if (file)
+        say_once(NOTICE_PROC, "a file below %s cannot be used by the path %s so",
+                 config_get()->prefix, path);
+    return file;
+}
+
 /* ---- Finding ------------------------------------------------------------------- */
 
 static bool ends_in_slash(const char *path)
@@ -174,6 +227,10 @@ static int find(struct place *place, int dir, const char *path, enum follow foll
     int rc;
 
     *place = (struct place){.is_host = !rest, .dir = dir, .path = path};
+    if (!rest && follow == FOLLOW && names_descriptor(path)) {
+        place->is_host = false;
+        return -EOPNOTSUPP;
+    }
     if (!rest)
         return 0;
     rc = begin(place, is_second);

@@ -112,6 +112,7 @@ enum notice {
     NOTICE_MAP,
     NOTICE_STREAM,
     NOTICE_SCAN,
+    NOTICE_PROC,
     NOTICES
 };
 __attribute__((format(printf, 2, 3))) void say_once(enum notice notice,
@@ -195,6 +196,12 @@ struct place {
     char *text; /* what `path` points into, or NULL */
     bool begun; /* call_begin() */
 };
+
+/*
+ * The file of ours that a path as /proc/self/fd/N or /dev/stdin names, of which the kernel
+ * has only what stands for it; else NULL. handle_put() must follow.
+ */
+struct handle *handle_of_path(const char *path);
 
 /* Finds it, and begins a call if it is ours; place_end() must follow. 0 or an errno. */
 int place_find(struct place *place, int dir, const char *path, enum follow follow);

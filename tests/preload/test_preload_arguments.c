@@ -375,6 +375,78 @@ static void set_id_bits(void)
     close(fd);
 }
 
+/* By the path of a descriptor. */
+static void use_path_of(const char *name)
+{
+    static const int flags[] = {O_RDONLY,
+                                O_RDWR,
+                                O_WRONLY | O_APPEND,
+                                O_WRONLY | O_CREAT | O_TRUNC,
+                                O_RDONLY | O_DIRECTORY,
+                                O_RDWR | O_CREAT | O_EXCL,
+                                O_PATH};
+    struct statvfs filesystem;
+    struct stat stat;
+
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        int fd = TRY_FD(open(name, flags[i], 0644));
+
+        if (fd < 0)
+            continue;
+        TRY(fcntl(fd, F_GETFL));
+        TRY(write(fd, "more", 4));
+        TRY(close(fd));
+        note_content("file");
+    }
+    FILE *stream = TRY_POINTER(fopen(name, "a"));
+
+    if (stream) {
+        TRY(fputs("!", stream) >= 0);
+        fclose(stream);
+    }
+    TRY(lstat(name, &stat) == 0 && S_ISLNK(stat.st_mode));
+    TRY(chmod(name, 0666)); /* as /dev/null has it */
+    TRY(chown(name, 0, 0));
+    TRY(utimensat(AT_FDCWD, name, (struct timespec[2]){{5, 0}, {6, 0}}, 0));
+    TRY(fstatat(AT_FDCWD, name, &stat, 0));
+    note_stat("file", &stat);
+    TRY(stat.st_mtime);
+    TRY(access(name, W_OK));
+    TRY(statvfs(name, &filesystem));
+}
+
+static void paths_of_descriptors(void)
+{
+    static const char *const forms[] = {"/proc/self/fd/%d", "/dev/fd/%d",
+                                        "/proc/thread-self/fd/%d"};
+    struct stat before, after;
+    char name[64];
+    int fd, dir = open(now->dir, O_RDONLY | O_DIRECTORY), kept = dup(STDIN_FILENO);
+
+    assert_int_equal(stat("/dev/null", &before), 0);
+    put("file", "text");
+    fd = open(path("file"), O_RDONLY);
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        snprintf(name, sizeof(name), forms[i], fd);
+        use_path_of(name);
+        snprintf(name, sizeof(name), forms[i], dir);
+        TRY_FD(open(name, O_RDWR));
+        close(TRY_FD(open(name, O_RDONLY)));
+    }
+    snprintf(name, sizeof(name), "/proc/%d/fd/%d", getpid(), fd);
+    use_path_of(name);
+    dup2(fd, STDIN_FILENO);
+    use_path_of("/dev/stdin");
+    dup2(kept, STDIN_FILENO);
+    close(kept);
+    close(fd);
+    close(dir);
+    assert_int_equal(stat("/dev/null", &after), 0);
+    assert_int_equal(after.st_mode, before.st_mode);
+    assert_int_equal(after.st_uid, before.st_uid);
+    assert_int_equal(after.st_mtime, before.st_mtime);
+}
+
 /* Of files without a name. */
 static void flags_of_nameless(void)
 {
@@ -766,6 +838,7 @@ static void texts_that_are_none(void)
     X(flags_of_renames)                                                                \
     X(mistakes_in_both_names)                                                          \
     X(set_id_bits)                                                                     \
+    X(paths_of_descriptors)                                                            \
     X(flags_of_nameless)                                                               \
     X(flags_of_statx)                                                                  \
     X(modes_of_access)                                                                 \
