@@ -5,6 +5,7 @@
  */
 #include "pmfs-proto/preload/preload.h"
 
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -444,6 +445,18 @@ static int set_flags(struct handle *file, int flags)
     return 0;
 }
 
+/* Files have nothing to signal: the kernel keeps what is set. */
+static long control_signals(const struct handle *file, int fd, int command,
+                            void *argument)
+{
+    int rc = handle_check(file, O_RDWR);
+
+    if (rc < 0)
+        return rc;
+    rc = REAL(fcntl)(fd, command, argument);
+    return rc < 0 ? -errno : rc;
+}
+
 static long control(struct handle *file, int fd, int command, void *argument)
 {
     switch (command) {
@@ -464,6 +477,16 @@ static long control(struct handle *file, int fd, int command, void *argument)
     case F_SETLK:
     case F_SETLKW:
         return record_lock(file, command, argument);
+    case F_GETOWN:
+    case F_SETOWN:
+    case F_GETOWN_EX:
+    case F_SETOWN_EX:
+    case F_GETSIG:
+    case F_SETSIG:
+        return control_signals(file, fd, command, argument);
+    case F_GETPIPE_SZ:
+    case F_SETPIPE_SZ:
+        return -EBADF;
     default:
         return -EINVAL;
     }
@@ -511,20 +534,54 @@ ALIAS(lockf64, lockf);
 
 /* ---- ioctl --------------------------------------------------------------------- */
 
+static int attr_of(const struct handle *file, struct pmfs_attr *attr)
+{
+    struct pmfs *fs;
+    int rc = pool_get(&fs);
+
+    return rc < 0 ? rc : pmfs_getattr(fs, file->ino, attr);
+}
+
 static int bytes_to_read(struct handle *file, int *count)
 {
-    struct pmfs_attr attr = {0};
-    struct pmfs *fs = NULL;
-    int rc = file->type == S_IFREG ? pool_get(&fs) : -ENOTTY;
+    struct pmfs_attr attr;
+    int rc = file->type == S_IFREG ? attr_of(file, &attr) : -ENOTTY;
 
-    if (rc == 0)
-        rc = pmfs_getattr(fs, file->ino, &attr);
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&file->lock);
     *count = (int)(int64_t)(attr.size - file->offset);
     pthread_mutex_unlock(&file->lock);
     return 0;
+}
+
+static int block_size_of(const struct handle *file, int *size)
+{
+    struct pmfs_attr attr;
+    int rc = attr_of(file, &attr);
+
+    if (rc == 0)
+        *size = (int)attr.block_size;
+    return rc;
+}
+
+/* FIOQSIZE: what is allocated. */
+static int space_of(const struct handle *file, int64_t *size)
+{
+    struct pmfs_attr attr;
+    int rc = attr_of(file, &attr);
+
+    if (rc == 0)
+        *size = (int64_t)attr.blocks * 512;
+    return rc;
+}
+
+/* As F_SETFL with one flag more or less. */
+static int set_flag(struct handle *file, int flag, bool on)
+{
+    int before = __atomic_load_n(&file->flags, __ATOMIC_RELAXED);
+
+    return set_flags(file, on ? before | flag : before & ~flag);
 }
 
 static int control_device(struct handle *file, int fd, unsigned long request,
@@ -536,8 +593,19 @@ static int control_device(struct handle *file, int fd, unsigned long request,
         return REAL(ioctl)(fd, request) < 0 ? -errno : 0;
     case FIONREAD:
         return bytes_to_read(file, argument);
+    case FIONBIO:
+        return set_flag(file, O_NONBLOCK, *(int *)argument);
+    case FIGETBSZ:
+        return block_size_of(file, argument);
+    case FIOQSIZE:
+        return space_of(file, argument);
+    case FIBMAP:
+        return file->type == S_IFREG ? -EINVAL : -ENOTTY;
     case FICLONE:
     case FICLONERANGE:
+    case FIDEDUPERANGE:
+        return file->type == S_IFDIR ? -EISDIR : -EOPNOTSUPP;
+    case FS_IOC_FIEMAP:
         return -EOPNOTSUPP;
     default:
         return -ENOTTY;

@@ -146,8 +146,8 @@ static bool names_descriptor(const char *path)
 
     handle_put(file);
     if (file)
-        say_once(NOTICE_PROC, "a file below %s cannot be used by the path %s so",
-                 config_get()->prefix, path);
+        say_once(NOTICE_PROC, "%s is below %s, where this call cannot follow it", path,
+                 config_get()->prefix);
     return file;
 }
 

@@ -3,7 +3,10 @@
  * them that it must not. */
 #include "tests/preload/sides.h"
 
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/statvfs.h>
 #include <sys/time.h>
@@ -373,6 +376,49 @@ static void set_id_bits(void)
             assert_int_equal(setegid(0), 0);
         }
     close(fd);
+}
+
+/* What programs ask of any descriptor. */
+static void questions_to_descriptors(void)
+{
+    static const int flags[] = {O_RDWR | O_CREAT, O_RDONLY | O_DIRECTORY, O_PATH};
+    static const char *const names[] = {"file", "dir", "file"};
+    int other;
+
+    mkdir(path("dir"), 0755);
+    put("file", "text");
+    other = open(path("file"), O_RDONLY);
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        int fd = TRY_FD(open(path(names[i]), flags[i], 0644));
+        int value = 1;
+        struct stat stat;
+        int64_t size = 0;
+        struct fiemap map = {.fm_length = 100};
+
+        TRY(ioctl(fd, FIONBIO, &value));
+        TRY(fcntl(fd, F_GETFL) & O_NONBLOCK);
+        value = 0;
+        TRY(ioctl(fd, FIONBIO, &value));
+        TRY(fcntl(fd, F_GETFL) & O_NONBLOCK);
+        TRY(ioctl(fd, FIGETBSZ, &value));
+        note("%d", value);
+        if (TRY(ioctl(fd, FIOQSIZE, &size)) == 0 && fstat(fd, &stat) == 0)
+            note("%d", stat.st_blocks * 512 == size);
+        value = 0;
+        TRY(ioctl(fd, FIBMAP, &value) == 0); /* root only: why it fails may differ */
+        TRY(ioctl(fd, FS_IOC_FIEMAP, &map));
+        TRY(ioctl(fd, FICLONE, other));
+        TRY(ioctl(fd, TIOCGWINSZ, &map));
+        TRY(fcntl(fd, F_GETOWN));
+        TRY(fcntl(fd, F_SETOWN, getpid()));
+        TRY(fcntl(fd, F_GETOWN) == getpid());
+        TRY(fcntl(fd, F_SETSIG, 10));
+        TRY(fcntl(fd, F_GETSIG));
+        TRY(fcntl(fd, F_SETSIG, 100));
+        TRY(fcntl(fd, F_GETPIPE_SZ));
+        TRY(close(fd));
+    }
+    close(other);
 }
 
 /* By the path of a descriptor. */
@@ -838,6 +884,7 @@ static void texts_that_are_none(void)
     X(flags_of_renames)                                                                \
     X(mistakes_in_both_names)                                                          \
     X(set_id_bits)                                                                     \
+    X(questions_to_descriptors)                                                        \
     X(paths_of_descriptors)                                                            \
     X(flags_of_nameless)                                                               \
     X(flags_of_statx)                                                                  \
