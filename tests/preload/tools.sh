@@ -32,7 +32,7 @@ paste @/in @/sorted
 join @/sorted @/sorted
 comm @/sorted @/sorted
 cksum @/in
-find @ -name s?.aa -size -2 -newer @/in
+find @ -name sp.aa -size -2 -newer @/in
 find @/in -printf %f.%s.%m.%TY\n
 find @ -name sn.* -delete
 ls @
@@ -109,10 +109,100 @@ rm -r @/a @/again
 sync @/in
 mktemp @/noX
 ls @
+zip -qj @/z.zip @/in
+unzip -tq @/z.zip
+unzip -qo @/z.zip -d @/un
+cat @/un/in
+ed -s @/in
+ex -s -c %s/alpha/OMEGA/|wq @/in
+vim -es -u NONE -c %s/bravo/BRAVO/ -c wq! @/in
+cat @/in
+xxd @/in @/in.xxd
+xxd -r @/in.xxd @/in.back
+cmp @/in @/in.back
+ar rcD @/lib.a @/in
+ar t @/lib.a
+ar dD @/lib.a in
+bzip2 -kf @/in
+bzip2 -df @/in.bz2
+zstd -q @/in
+zstd -qd @/in.zst -o @/in.zstd
+lz4 -q @/in @/in.lz4
+openssl dgst -sha256 @/in
+iconv -f UTF-8 -t UTF-16 -o @/in.u16 @/in
+sha256sum @/in @/in.u16
+fallocate -l 100K @/fa
+fallocate -p -o 0 -l 64K @/fa
+fallocate -d @/fa
+stat -c %s @/fa
+shred -n 1 -zu @/in.xxd
+mke2fs -q -t ext4 -F @/img 4M
+e2fsck -fn @/img
+debugfs -w -R mkdir/x @/img
+uniq @/in @/uniq
+tee @/teed
+dd if=/dev/zero of=@/dz bs=4096 count=10 status=none oflag=direct,dsync
+dd if=@/dz of=@/dz2 bs=512 iflag=direct,fullblock conv=sparse,fsync status=none
+dd if=@/in of=@/dz3 bs=512 conv=nocreat,fdatasync status=none
+dd if=@/in of=@/dz3 conv=swab,noerror status=none
+dd if=@/in of=@/dz3 bs=5 skip=1 iflag=count_bytes,skip_bytes count=7 status=none
+dd if=@/in of=@/dz3 oflag=nofollow,noatime,sync,nonblock,noctty status=none
+dd if=@/in of=/dev/stdout status=none
+dd if=@ of=@/dz3 iflag=directory status=none
+dd if=@/in of=@/dz4 cbs=10 conv=block status=none
+cksum @/dz @/dz2 @/dz3 @/dz4
+cp -a @/un @/un2
+cp --preserve=all @/in @/in.all
+cp -l @/in @/in.l
+cp -u @/in @/in.all
+cp -n @/in @/in.all
+cp --remove-destination @/in @/in.all
+cp -t @/un @/in @/z.zip
+cp -rT @/un @/un5
+cp /dev/null @/in.null
+mv -n @/in @/in.all
+mv -v @/in.all @/in.all2
+mv -u @/in.all2 @/in.l
+mv -T @/un @/un2
+mv @/un @/un/x
+mv -t @/un5 @/in.l @/dz
+ln @/un @/hard
+ln -L @/link @/hl
+install -C @/in @/inst
+tar -C @ -cf @/t.tar --sparse dz2 in un2
+tar -C @/un5 -xpf @/t.tar
+tar -C @ -df @/t.tar
+tar -C @ -cf @/t3.tar --remove-files un5
+mkdir -m 2750 @/sg
+touch @/sg/f
+chmod -R u+X,g-w @/sg
+chmod --reference=@/in @/sg/f
+chgrp 7 @/sg/f
+stat -c %A.%u.%g.%h.%s @/sg/f @/in
+unlink @/teed
+link @/in @/teed
+rm -v @/teed
+rm @/sg
+rm -d @/sg
+find @/un2 -type f -size +0 -newermt 2000-01-01
+find @ -maxdepth 1 -name dz? -type f -perm 644 -links 1 -delete
+diff -r @/un2 @/sg
+sqlite3 @/db .tables
+ls @
 TABLE
 }
 
 on_pool() { LD_PRELOAD=$PRELOAD "$@"; }
+
+# What there is in the end; of what has times or numbers of its own in it not the bytes.
+tree() { # DIRECTORY [PREFIX ...]
+    local dir=$1 files
+    shift
+    "$@" find "$dir" -type d -printf '%p %M %n %U %G\n' -o -printf '%p %M %n %U %G %s %l\n' | sort
+    mapfile -t files < <("$@" find "$dir" -type f ! -name '*.zip' ! -name '*tar' \
+        ! -name img | sort)
+    "$@" cksum "${files[@]}"
+}
 
 # Runs the table, each line with what comes after the directory in front.
 run() { # DIRECTORY [PREFIX ...]
@@ -128,10 +218,11 @@ run() { # DIRECTORY [PREFIX ...]
         "$@" "${words[@]}" </dev/null 2>&1 || echo "status $?"
         echo
     done < <(table) | sed "s|$dir|DIR|g"
+    tree "$dir" "$@" | sed "s|$dir|DIR|g"
 }
 
 printf 'delta 4\nalpha 1\ncharlie 3\nbravo 2\nw\303\266rld \303\251\n' >"$WORK/in"
 run "$WORK/tmpfs" >"$WORK/expected"
 run /pmfs/tools on_pool >"$WORK/found"
 diff "$WORK/expected" "$WORK/found"
-[ "$(grep -c '^\$' "$WORK/found")" -gt 60 ]
+[ "$(grep -c '^\$' "$WORK/found")" -gt 100 ]
