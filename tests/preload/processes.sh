@@ -116,3 +116,26 @@ while count < 100:
         file.write(b"x" * 100000)
 signal.setitimer(signal.ITIMER_REAL, 0)
 PYTHON
+
+# Starting programs while files are open: they run, and know nothing of the pool.
+on_pool /usr/bin/python3 -I - 2>"$WORK/said" <<'PYTHON'
+import errno, os, subprocess
+
+def refused(error, function, *args, **keys):
+    try:
+        function(*args, **keys)
+    except OSError as found:
+        return found.errno == error
+    return False
+
+fd = os.open("/pmfs/file", os.O_RDWR)
+assert os.system("true") == 0
+assert os.popen("echo popen").read() == "popen\n"
+assert subprocess.run(["echo", "run"], capture_output=True).stdout == b"run\n"
+assert os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)[1] == 0
+assert refused(errno.ENOENT, os.posix_spawn, "/pmfs/true", ["true"], {})
+action = (os.POSIX_SPAWN_OPEN, 1, "/pmfs/file", os.O_WRONLY, 0)
+assert refused(errno.ENOENT, os.posix_spawn, "/bin/true", ["true"], {}, file_actions=[action])
+assert refused(errno.ENOTCONN, subprocess.run, ["true"], cwd="/pmfs")
+assert os.pread(fd, 100, 0) != b""
+PYTHON
