@@ -125,6 +125,8 @@ def add_threshold(document, stored):
                {"columns": 3, "x": "changed bytes of a block", "y": "ns", "x_bytes": True,
                 "share_y": False, "panels": panels}),
         Paragraph("A fixed threshold of half a block beside `auto`: means over all sizes, each as "
-                  "often. " + wins_text(rows) + " " + differs_text(rows)),
+                  "often. " + wins_text(rows) + " " + differs_text(rows) + " Over all workloads of the "
+                  "schemes above, at which sizes either is faster or writes less is in "
+                  "[BENCHMARKS.md](../BENCHMARKS.md#pointer-logging-from-half-of-a-block-or-from-what-is-measured)."),
         summary_table(rows))
     return True

@@ -585,7 +585,7 @@ static void every_change_of_a_read_only_filesystem_is_erofs(void **state)
 /* Those of no error that a caller could act on, or of none of these arguments. */
 static const char *const others[] = {
     "pmfs_forget",   "pmfs_release",       "pmfs_unmount", "pmfs_pool",
-    "pmfs_recovery", "pmfs_place_release", "pmfs_statfs"};
+    "pmfs_recovery", "pmfs_place_release", "pmfs_statfs",  "pmfs_cached_inodes"};
 
 static int rows_of(const char *name)
 {
