@@ -697,8 +697,7 @@ def add_delay(document, stored):
         Heading("The model of slower media"),
         Paragraph("Optane and CXL on this page are a model in front of the library's door to PM, "
                   "fitted to what was published; its rules and sources are in "
-                  "[BENCHMARKS.md](../BENCHMARKS.md#slower-media). Here it measures itself. " +
-                  delay_off_text(rows)),
+                  "[BENCHMARKS.md](../BENCHMARKS.md#slower-media). Here it measures itself."),
         Figure("delay", "lines",
                "Writes with a fence, and reads, by their lines: what the model asks for and what "
                "came out. " + deviation_text(rows) + ".",
