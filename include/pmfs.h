@@ -33,7 +33,8 @@
  *                changed. -EUCLEAN: the medium holds something impossible; -EIO: it
  *                failed; pmfs_errormsg() then says what and where. -ESTALE: no such
  *                inode, or no more. -EROFS: a change, where PMFS_READ_ONLY was asked for.
- *                -EINVAL: flags that are not in the call's enum. -ENOMEM anywhere.
+ *                -EINVAL: flags that are not in the call's enum (pmfs_fallocate(): -EOPNOTSUPP).
+ *                -ENOMEM anywhere.
  *   Threads      any call from any thread at any time, but pmfs_unmount(). Inside, one
  *                lock per inode: readers of a file do not wait for each other.
  *   Fork         a child may only unmount: its other calls that change are -EPERM.

@@ -63,7 +63,7 @@ void fs_detach(struct pmfs *fs);
 int fs_open_super(struct pmfs *fs, struct minl2r_pool *pool);
 
 /*
- * Each call of pmfs.h begins with fs_forget_message(), so that what pmfs_errormsg() says is
+ * Each call of pmfs.h that can fail begins with fs_forget_message(), so that what pmfs_errormsg() says is
  * of the last one.
  */
 extern _Thread_local bool fs_has_message __attribute__((tls_model("initial-exec")));

@@ -339,6 +339,7 @@ static void end_child(struct make *make, int rc)
     } else {
         inode_forget(fs, make->child);
         inode_put(make->child);
+        make->child = NULL;
         table_give_back(fs, &make->claim);
     }
 }

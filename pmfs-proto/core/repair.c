@@ -926,6 +926,7 @@ int pmfs_repair(const char *path, pmfs_repair_fn *ask, void *arg,
         return leave_all(path, ask, arg, summary);
     if (rc < 0)
         return fs_error(-rc, "%s", minl2r_errormsg());
+    fs_forget_message(); /* of what was found */
     rc = repair_pool(pool, ask, arg, summary);
     minl2r_pool_close(pool);
     return fs_explain(rc);

@@ -259,15 +259,16 @@ INTERPOSE(int, statx,
 
 static bool is_in_group(gid_t group, gid_t own)
 {
-    gid_t groups[64];
-    int count = getgroups(64, groups);
+    int errnum = errno, count = getgroups(0, NULL);
+    gid_t *groups = count > 0 ? calloc((size_t)count, sizeof(*groups)) : NULL;
+    bool found = group == own;
 
-    if (group == own)
-        return true;
-    for (int i = 0; i < count; i++)
-        if (groups[i] == group)
-            return true;
-    return false;
+    count = groups ? getgroups(count, groups) : 0;
+    for (int i = 0; i < count && !found; i++)
+        found = groups[i] == group;
+    free(groups);
+    errno = errnum;
+    return found;
 }
 
 /* As the kernel decides. Root may all but execute what nobody may. */

@@ -511,6 +511,10 @@ INTERPOSE(int, fcntl, (int fd, int command, ...))
         return (int)result(rc);
     }
     rc = handle_begin(file, O_PATH);
+    if (rc == 0 && command == F_GETOWN && handle_check(file, O_RDWR) == 0) {
+        handle_end(file, 0);
+        return REAL(fcntl)(fd, command); /* a group is negative, and no error */
+    }
     if (rc == 0)
         rc = control(file, fd, command, argument);
     return (int)handle_end(file, rc);

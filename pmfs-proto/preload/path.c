@@ -272,6 +272,13 @@ long place_end(struct place *place, long rc)
 bool place_to_host(struct place *place, int dir, const char *path)
 {
     int errnum = errno;
+    struct handle *file = handle_of_path(path);
+
+    if (file) {
+        handle_put(file);
+        *place = (struct place){0};
+        return false;
+    }
     int rc = place_find(place, dir, path, FOLLOW);
 
     if (place->is_host)

@@ -306,16 +306,19 @@ void stdio_follow(int fd)
 
 /* ---- freopen ------------------------------------------------------------------- */
 
+static bool is_standard(FILE *stream, int fd)
+{
+    return fd >= 0 && fd <= STDERR_FILENO && stream == *standard[fd].variable;
+}
+
 /* Can the stream, or the one that takes the place of a standard one, be used so? */
 static bool can_follow(FILE *stream, int flags)
 {
     int fd = fileno(stream);
-    bool is_standard =
-        fd >= 0 && fd <= STDERR_FILENO && stream == *standard[fd].variable;
 
-    return cookie_of(stream) ||
-           (is_standard &&
-            (flags & O_ACCMODE) == (fd == STDIN_FILENO ? O_RDONLY : O_WRONLY));
+    if (!is_standard(stream, fd))
+        return cookie_of(stream);
+    return (flags & O_ACCMODE) == (fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);
 }
 
 /*
@@ -355,6 +358,7 @@ static FILE *reopen(const char *path, int flags, FILE *stream)
 {
     bool is_ours = cookie_of(stream);
     int fd = fileno(stream);
+    bool follows = is_standard(stream, fd);
     bool stays = fcntl(fd, F_GETFD) & FD_CLOEXEC; /* as libc has it */
     int new_fd, rc;
 
@@ -370,6 +374,12 @@ static FILE *reopen(const char *path, int flags, FILE *stream)
         return NULL;
     if (!is_ours)
         return *standard[fd].variable;
+    if (follows && stream != *standard[fd].variable) { /* out of the pool again */
+        stream = *standard[fd].variable;
+        __fpurge(stream);
+        clearerr(stream);
+        return stream;
+    }
     start_again(stream, flags);
     seek_to_end(fd, flags);
     return stream;
@@ -399,7 +409,7 @@ INTERPOSE(FILE *, freopen, (const char *path, const char *mode, FILE *stream))
     say_once(NOTICE_STREAM,
              "a stream can be reopened on %s only if it was opened there, or is a "
              "standard stream to be used in the same way",
-             path);
+             path ? path : "the same file");
     errno = EOPNOTSUPP;
     return NULL;
 }

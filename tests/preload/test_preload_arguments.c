@@ -412,6 +412,8 @@ static void questions_to_descriptors(void)
         TRY(fcntl(fd, F_GETOWN));
         TRY(fcntl(fd, F_SETOWN, getpid()));
         TRY(fcntl(fd, F_GETOWN) == getpid());
+        TRY(fcntl(fd, F_SETOWN, -getpgrp()));
+        TRY(fcntl(fd, F_GETOWN) == -getpgrp());
         TRY(fcntl(fd, F_SETSIG, 10));
         TRY(fcntl(fd, F_GETSIG));
         TRY(fcntl(fd, F_SETSIG, 100));
@@ -459,6 +461,9 @@ static void use_path_of(const char *name)
     TRY(stat.st_mtime);
     TRY(access(name, W_OK));
     TRY(statvfs(name, &filesystem));
+    stream = TRY_POINTER(fopen(name, "r"));
+    TRY(fgetc(stream));
+    fclose(stream);
 }
 
 static void paths_of_descriptors(void)

@@ -1365,6 +1365,9 @@ static void standard_streams(void)
     TRY_POINTER(freopen(path("by-freopen"), "w", stdout));
     printf("printed\n");
     fflush(stdout);
+    TRY(freopen("/dev/null", "w", stdout) == stdout);
+    TRY(printf("lost\n"));
+    TRY(fflush(stdout));
     dup2(kept, STDOUT_FILENO);
     close(kept);
     note_content("by-dup2");
