@@ -14,7 +14,7 @@
 #include "tests/pmfs/pmfs_fixture.h"
 #include "tests/unit/long.h"
 
-#define STEPS (BY_KERNEL ? 3000 : 40000)
+#define STEPS (BY_KERNEL ? 3000 : 12000)
 #define STEPS_SHOWN 1000000 /* so many, a line each */
 #define RUNS_IF_LONG 40
 #define INODES_MAX 120
