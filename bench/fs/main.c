@@ -506,20 +506,22 @@ static int compare_times(const struct twins *twins)
     return automatic[COL_NS_P50_MAX].number < half[COL_NS_P50_MIN].number;
 }
 
-static int compare_log(const struct twins *twins)
+static int compare_bytes(const struct twins *twins, size_t column)
 {
-    double half = twins->half[COL_LOG_BYTES].number;
-    double automatic = twins->automatic[COL_LOG_BYTES].number;
+    double half = twins->half[column].number;
+    double automatic = twins->automatic[column].number;
 
     return (half > automatic * 1.01) - (automatic > half * 1.01);
 }
 
+static int compare_log(const struct twins *twins)
+{
+    return compare_bytes(twins, COL_LOG_BYTES);
+}
+
 static int compare_pm(const struct twins *twins)
 {
-    double half = twins->half[COL_PM_BYTES].number;
-    double automatic = twins->automatic[COL_PM_BYTES].number;
-
-    return (half > automatic * 1.01) - (automatic > half * 1.01);
+    return compare_bytes(twins, COL_PM_BYTES);
 }
 
 static bool is_of(const struct cell *row, const char *scheme, const struct cell *like)

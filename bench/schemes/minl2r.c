@@ -579,67 +579,38 @@ static void library_count(const struct volume *volume, struct scheme_counts *cou
     minl2r_stats_get(volume->pool, &counts->stats);
 }
 
+/* What all have, whatever their threshold. */
+#define LIBRARY                                                                        \
+    .is_atomic = true, .is_durable = true, .open = library_open,                       \
+    .close = library_close, .write = library_write, .read = library_read,              \
+    .clear = library_clear, .size = library_size, .count = library_count,              \
+    .check = library_check
+
 const struct scheme scheme_minl2r = {
     .name = "minl2r",
     .what = "the library: data logging below half a block, then pointer logging",
-    .is_atomic = true,
-    .is_durable = true,
+    LIBRARY,
     .create = create_half,
-    .open = library_open,
-    .close = library_close,
-    .write = library_write,
-    .read = library_read,
-    .clear = library_clear,
-    .size = library_size,
-    .count = library_count,
-    .check = library_check,
 };
 
 const struct scheme scheme_minl2r_data = {
     .name = "minl2r-data",
     .what = "the library with data logging only",
-    .is_atomic = true,
-    .is_durable = true,
+    LIBRARY,
     .create = create_data,
-    .open = library_open,
-    .close = library_close,
-    .write = library_write,
-    .read = library_read,
-    .clear = library_clear,
-    .size = library_size,
-    .count = library_count,
-    .check = library_check,
 };
 
 const struct scheme scheme_minl2r_ptr = {
     .name = "minl2r-ptr",
     .what = "the library with pointer logging of every block",
-    .is_atomic = true,
-    .is_durable = true,
+    LIBRARY,
     .create = create_ptr,
-    .open = library_open,
-    .close = library_close,
-    .write = library_write,
-    .read = library_read,
-    .clear = library_clear,
-    .size = library_size,
-    .count = library_count,
-    .check = library_check,
 };
 
 const struct scheme scheme_minl2r_auto = {
     .name = "minl2r-auto",
     .what = "the library with pointer logging from where it is faster on the medium",
-    .is_atomic = true,
-    .is_durable = true,
+    LIBRARY,
     .is_calibrated = true,
     .create = create_auto,
-    .open = library_open,
-    .close = library_close,
-    .write = library_write,
-    .read = library_read,
-    .clear = library_clear,
-    .size = library_size,
-    .count = library_count,
-    .check = library_check,
 };

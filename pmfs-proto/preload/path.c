@@ -139,15 +139,11 @@ struct handle *handle_of_path(const char *path)
                                                        : NULL;
 }
 
-/* What the kernel would do by such a path it would do to /dev/null. */
 static bool names_descriptor(const char *path)
 {
     struct handle *file = handle_of_path(path);
 
     handle_put(file);
-    if (file)
-        say_once(NOTICE_PROC, "%s is below %s, where this call cannot follow it", path,
-                 config_get()->prefix);
     return file;
 }
 
@@ -227,7 +223,10 @@ static int find(struct place *place, int dir, const char *path, enum follow foll
     int rc;
 
     *place = (struct place){.is_host = !rest, .dir = dir, .path = path};
+    /* What the kernel would do by such a path it would do to /dev/null. */
     if (!rest && follow == FOLLOW && names_descriptor(path)) {
+        say_once(NOTICE_PROC, "%s is below %s, where this call cannot follow it", path,
+                 config_get()->prefix);
         place->is_host = false;
         return -EOPNOTSUPP;
     }
@@ -272,10 +271,8 @@ long place_end(struct place *place, long rc)
 bool place_to_host(struct place *place, int dir, const char *path)
 {
     int errnum = errno;
-    struct handle *file = handle_of_path(path);
 
-    if (file) {
-        handle_put(file);
+    if (names_descriptor(path)) {
         *place = (struct place){0};
         return false;
     }
