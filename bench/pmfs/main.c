@@ -174,13 +174,11 @@ static void print_scaling(const char *bullet, const struct cell *alone,
         snprintf(name, sizeof(name), "%s, %.0f B", together[COL_OP].text, size);
     printf("%s%s: %.2f times as many as by one, at least %.2f: %s\n", bullet, name,
            scaling, 0.9 * threads, scaling >= 0.9 * threads ? "met" : "MISSED");
-    double least = fmin(0.9 * threads, floor); /* no more than memory does, if known */
-
-    if (!isnan(floor))
+    if (floor < 0.9 * threads) /* no more than memory does, if known */
         printf(
             "%s%s: %.2f times as many as by one, at least %.2f (plain memory on this "
-            "machine: %.2f): %s\n",
-            bullet, name, scaling, least, floor, scaling >= least ? "met" : "MISSED");
+            "machine): %s\n",
+            bullet, name, scaling, floor, scaling >= floor ? "met" : "MISSED");
 }
 
 /* Rows come in pairs: by one thread, by several. */
