@@ -15,7 +15,7 @@ function(add_crash_program name source)
     endif()
     set(program ${crash_programs}/${name})
     add_custom_command(OUTPUT ${program}
-        COMMAND ${CMAKE_COMMAND} -E env CRASHTEST_CC=${compiler}
+        COMMAND env CRASHTEST_CC=${compiler}
                 ${PROJECT_BINARY_DIR}/bin/crashtest-cc ${standard} -O1 -Wall -Wextra
                 ${arg_OPTIONS} -o ${program} ${source} ${arg_LIBRARIES}
         DEPENDS ${source} crashtest minl2r_traced ${traced_library}
@@ -23,7 +23,7 @@ function(add_crash_program name source)
                 ${PROJECT_SOURCE_DIR}/crashtest/runtime/intrinsics.h
                 ${PROJECT_SOURCE_DIR}/crashtest/crashtest.specs
         VERBATIM)
-    add_custom_target(${name} ALL DEPENDS ${program})
+    add_custom_target(${name} ${in_all} DEPENDS ${program})
 endfunction()
 
 # add_crash_test(name program status pattern [ENVIRONMENT VAR=VALUE ...] [OPTIONS option ...])

@@ -8,9 +8,9 @@ function(add_hooked_object objects directory source)
     cmake_path(GET source FILENAME name)
     set(directory ${CMAKE_CURRENT_BINARY_DIR}/${directory})
     set(object ${directory}/${name}.o)
+    file(MAKE_DIRECTORY ${directory})
     add_custom_command(OUTPUT ${object}
-        COMMAND ${CMAKE_COMMAND} -E make_directory ${directory}
-        COMMAND ${CMAKE_COMMAND} -E env CRASHTEST_CC=${MINL2R_GCC}
+        COMMAND env CRASHTEST_CC=${MINL2R_GCC}
                 ${PROJECT_BINARY_DIR}/bin/crashtest-cc -c -std=gnu11 -O2 -D_GNU_SOURCE
                 -fvisibility=hidden -I${PROJECT_SOURCE_DIR} ${ARGN} -MD -MF ${object}.d
                 -o ${object} ${source}

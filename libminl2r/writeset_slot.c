@@ -120,15 +120,22 @@ static int attach_slot(struct writeset *ws, uint64_t slot, uint64_t value,
     return 0;
 }
 
+/* What is on its way to the block arrives before another use of it. */
+static void give_back_fresh(struct writeset *ws, uint64_t fresh)
+{
+    if (pm_fence(ws->phase) == 0)
+        alloc_release(ws->pool, (struct block_run){fresh, 1});
+    ws->fresh_count--;
+}
+
 /* I8: a slot that could not be written keeps its value, and may be written directly. */
 static void take_back_slot(struct writeset *ws, const struct slot_use *use)
 {
     struct block_write *write = use->write;
 
     if (write->fresh && !use->had_fresh) {
-        alloc_release(ws->pool, (struct block_run){write->fresh, 1});
+        give_back_fresh(ws, write->fresh);
         write->fresh = 0;
-        ws->fresh_count--;
     }
     if (!use->attached)
         return;
@@ -162,6 +169,45 @@ static void set_streamed(const struct writeset *ws, struct block_write *write)
     write->covered = ws->pool->geo.block_size;
 }
 
+static struct interval whole_lines(uint32_t offset, uint32_t size)
+{
+    return (struct interval){(offset + PM_LINE - 1) & ~(uint32_t)(PM_LINE - 1),
+                             (offset + size) & ~(uint32_t)(PM_LINE - 1)};
+}
+
+/* Of bytes of a block, those that fill lines. */
+static void stream_lines(const struct writeset *ws, uint64_t fresh, uint32_t offset,
+                         const uint8_t *src, uint32_t size)
+{
+    struct interval lines = whole_lines(offset, size);
+
+    pm_store_nt(ws->phase, pool_at(ws->pool, fresh + lines.low),
+                src + (lines.low - offset), lines.high - lines.low);
+}
+
+/*
+ * The first block of a transaction that will be swapped, if all is well, gets its bytes
+ * before the slot is read. So while they drain, what an earlier commit streamed past
+ * the cache is read: the slot, and the bit of the block that it names. Answers with the
+ * block; 0: not done.
+ */
+static uint64_t stream_early(struct writeset *ws, uint64_t slot, uint32_t offset,
+                             const void *src, uint32_t size)
+{
+    const struct geometry *geo = &ws->pool->geo;
+    uint64_t fresh;
+
+    if (ws->block_count > 0 || ws->swaps.count > 0 || ws->edits ||
+        ws->frees.count > 0 || size < geo->pointer_threshold || size < 2 * PM_LINE)
+        return 0;
+    __builtin_prefetch(pool_at(ws->pool, slot));
+    if (!take_lane_early(ws) || writeset_reserve_fresh(ws, geo->spare_blocks, &fresh) < 0)
+        return 0;
+    __builtin_prefetch(pool_bitmap_word(ws->pool, block_index(geo, fresh)));
+    stream_lines(ws, fresh, offset, src, size);
+    return fresh;
+}
+
 /* Bytes of a block that lie in no working copy. */
 static bool is_outside_edits(const struct writeset *ws, const struct block_write *write,
                              uint32_t offset, uint32_t size)
@@ -181,16 +227,15 @@ static void prefetch_kept(const struct writeset *ws, const struct block_write *w
 }
 
 /*
- * Part of a fresh block: whole lines are streamed at once, from where commit need not
- * move them. What it completes with the bytes around is kept in DRAM.
+ * Part of a fresh block: whole lines are streamed at once, if they were not, from where
+ * commit need not move them. What it completes with the bytes around is kept in DRAM.
  */
 static int stream_part(struct writeset *ws, struct block_write *write, uint32_t offset,
-                       const uint8_t *src, uint32_t size)
+                       const uint8_t *src, uint32_t size, bool streamed)
 {
-    uint32_t start = (offset + PM_LINE - 1) & ~(uint32_t)(PM_LINE - 1);
-    uint32_t end = (offset + size) & ~(uint32_t)(PM_LINE - 1);
+    struct interval lines = whole_lines(offset, size);
+    uint32_t start = (uint32_t)lines.low, end = (uint32_t)lines.high;
     uint32_t head = start - offset, tail = offset + size - end;
-    const uint8_t *lines = pool_at(ws->pool, write->fresh + start);
     uint8_t *edges = NULL;
 
     if (head + tail > 0) {
@@ -202,8 +247,9 @@ static int stream_part(struct writeset *ws, struct block_write *write, uint32_t 
         if (head > 0)
             put_extent(write, offset, start, edges);
     }
-    pm_store_nt(ws->phase, lines, src + head, end - start);
-    put_extent(write, start, end, lines);
+    if (!streamed)
+        stream_lines(ws, write->fresh, offset, src, size);
+    put_extent(write, start, end, pool_at(ws->pool, write->fresh + start));
     if (tail > 0)
         put_extent(write, end, end + tail, edges + head);
     return 0;
@@ -217,8 +263,9 @@ static bool can_stream(struct writeset *ws, const struct block_write *write,
            is_outside_edits(ws, write, offset, size) && take_lane_early(ws);
 }
 
+/* `streamed`: the fresh block has the lines already. */
 static int queue_block(struct writeset *ws, struct block_write *write, uint32_t offset,
-                       const void *src, uint32_t size)
+                       const void *src, uint32_t size, bool streamed)
 {
     bool is_first = write->extent_count == 0;
     int result = writeset_reserve_block_write(ws, write, offset, offset + size, 2);
@@ -227,13 +274,14 @@ static int queue_block(struct writeset *ws, struct block_write *write, uint32_t 
         return result;
     if (can_stream(ws, write, offset, size)) {
         if (size == ws->pool->geo.block_size) {
-            stream_block(ws, write->fresh, src);
+            if (!streamed)
+                stream_block(ws, write->fresh, src);
             set_streamed(ws, write);
             return 0;
         }
         if (is_first && write->block)
             prefetch_kept(ws, write, offset, offset + size);
-        return stream_part(ws, write, offset, src, size);
+        return stream_part(ws, write, offset, src, size, streamed);
     }
     uint8_t *bytes = arena_alloc_like(&ws->arena, offset, size);
 
@@ -262,18 +310,30 @@ static int fill_hole(struct writeset *ws, struct block_write *write)
 
 /* ---- The call -------------------------------------------------------------------- */
 
+/* Takes the block that has its bytes already, unless the old one must stay. */
+static bool take_early(struct block_write *write, uint64_t *early)
+{
+    if (!*early || write->fresh || write->slots)
+        return false;
+    write->fresh = *early;
+    *early = 0;
+    return true;
+}
+
 static int write_slot(struct writeset *ws, uint64_t slot, uint64_t value,
-                      uint32_t offset, const void *src, uint32_t size)
+                      uint32_t offset, const void *src, uint32_t size, uint64_t *early)
 {
     struct slot_use use;
     int result = attach_slot(ws, slot, value, &use);
 
     if (result < 0)
         return result;
+    bool streamed = take_early(use.write, early);
+
     if (value == 0)
         result = fill_hole(ws, use.write);
     if (result == 0)
-        result = queue_block(ws, use.write, offset, src, size);
+        result = queue_block(ws, use.write, offset, src, size, streamed);
     if (result < 0)
         take_back_slot(ws, &use);
     return result;
@@ -374,7 +434,7 @@ static void prefetch_fresh(const struct writeset *ws)
  * matters, for any other.
  */
 static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t block,
-                             const void *src)
+                             const void *src, uint64_t *early)
 {
     const struct geometry *geo = &ws->pool->geo;
     uint64_t holder = block_start(geo, slot), fresh;
@@ -391,14 +451,39 @@ static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t block,
     if (!holder_stays(ws, holder) || !is_untouched(ws, slot, block) ||
         !take_lane_early(ws) || reserve_log(ws, LOG_SWAP_SIZE_MAX, 0) < 0)
         return false;
-    if (writeset_reserve_fresh(ws, block ? 0 : geo->spare_blocks, &fresh) < 0) {
+    if (*early) {
+        fresh = *early;
+        *early = 0;
+    } else if (writeset_reserve_fresh(ws, block ? 0 : geo->spare_blocks, &fresh) == 0) {
+        prefetch_fresh(ws);
+        stream_block(ws, fresh, src);
+    } else {
         ws->log_queued -= LOG_SWAP_SIZE_MAX;
         return false;
     }
-    prefetch_fresh(ws);
-    stream_block(ws, fresh, src);
     swaps_add_loose(&ws->swaps, slot, in_own, block, fresh);
     return true;
+}
+
+static int write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
+                       const void *src, uint32_t size, uint64_t *early)
+{
+    uint64_t value = pm_load64(pool_at(ws->pool, slot));
+
+    if (size == ws->pool->geo.block_size &&
+        swap_whole_block(ws, slot, value, src, early))
+        return 0;
+    if (value != 0 && !names_block(ws, value))
+        return error_set(EUCLEAN,
+                         "the slot at offset %llu names no allocated block: %llu",
+                         (unsigned long long)slot, (unsigned long long)value);
+    int result = sort_swaps(ws);
+
+    if (result < 0)
+        return result;
+    if (value == 0 || !is_own(ws, value))
+        return write_slot(ws, slot, value, offset, src, size, early);
+    return writeset_write(ws, value + offset, src, size);
 }
 
 int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
@@ -417,18 +502,10 @@ int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
 
     if (result < 0)
         return result;
-    uint64_t value = pm_load64(pool_at(ws->pool, slot));
+    uint64_t early = stream_early(ws, slot, offset, src, size);
 
-    if (size == ws->pool->geo.block_size && swap_whole_block(ws, slot, value, src))
-        return 0;
-    if (value != 0 && !names_block(ws, value))
-        return error_set(EUCLEAN,
-                         "the slot at offset %llu names no allocated block: %llu",
-                         (unsigned long long)slot, (unsigned long long)value);
-    result = sort_swaps(ws);
-    if (result < 0)
-        return result;
-    if (value == 0 || !is_own(ws, value))
-        return write_slot(ws, slot, value, offset, src, size);
-    return writeset_write(ws, value + offset, src, size);
+    result = write_block(ws, slot, offset, src, size, &early);
+    if (early)
+        give_back_fresh(ws, early);
+    return result;
 }

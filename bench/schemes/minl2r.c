@@ -247,10 +247,8 @@ static bool is_swapped(const struct file *file, uint64_t size)
 static int write_piece(const struct path *path, const uint64_t *slot,
                        const struct piece *piece)
 {
-    uint64_t offset = pm_load64(slot);
-    const uint8_t *block = offset && !is_swapped(path->file, piece->size)
-                               ? minl2r_at(pool_of(path->file), offset)
-                               : NULL;
+    uint64_t offset = is_swapped(path->file, piece->size) ? 0 : pm_load64(slot);
+    const uint8_t *block = offset ? minl2r_at(pool_of(path->file), offset) : NULL;
 
     return block ? minl2r_tx_write(path->tx, block + piece->at, piece->src, piece->size)
                  : minl2r_tx_write_block(path->tx, slot, piece->at, piece->src,

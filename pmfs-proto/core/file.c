@@ -233,9 +233,9 @@ static int write_blocks(struct change *change, uint64_t offset, const uint8_t *b
         rc = map_slot(&change->map, change->tx, piece.index, &slot);
         if (rc < 0)
             return rc;
-        change->head.blocks += *slot == 0;
         rc = change_error(change, minl2r_tx_write_block(change->tx, slot, piece.at,
                                                         bytes, piece.size));
+        change->head.blocks += *slot == 0; /* still, until commit */
         change->in_place = true;
         offset += piece.size;
         bytes += piece.size;
