@@ -188,8 +188,9 @@ static void stream_lines(const struct writeset *ws, uint64_t fresh, uint32_t off
 /*
  * The first block of a transaction that will be swapped, if all is well, gets its bytes
  * before the slot is read. So while they drain, what an earlier commit streamed past
- * the cache is read: the slot, and the bit of the block that it names. Answers with the
- * block; 0: not done.
+ * the cache is read: the slot, and the bit of the block that it names. Not where that
+ * may be a block of its own, which is not swapped. I2 as for all that is streamed: only
+ * F2 makes the block reachable, behind F1. Answers with the block; 0: not done.
  */
 static uint64_t stream_early(struct writeset *ws, uint64_t slot, uint32_t offset,
                              const void *src, uint32_t size)
@@ -198,10 +199,12 @@ static uint64_t stream_early(struct writeset *ws, uint64_t slot, uint32_t offset
     uint64_t fresh;
 
     if (ws->block_count > 0 || ws->swaps.count > 0 || ws->edits ||
-        ws->frees.count > 0 || size < geo->pointer_threshold || size < 2 * PM_LINE)
+        ws->frees.count > 0 || ws->allocs.count > 0 || size < geo->pointer_threshold ||
+        size < 2 * PM_LINE)
         return 0;
     __builtin_prefetch(pool_at(ws->pool, slot));
-    if (!take_lane_early(ws) || writeset_reserve_fresh(ws, geo->spare_blocks, &fresh) < 0)
+    if (!take_lane_early(ws) ||
+        writeset_reserve_fresh(ws, geo->spare_blocks, &fresh) < 0)
         return 0;
     __builtin_prefetch(pool_bitmap_word(ws->pool, block_index(geo, fresh)));
     stream_lines(ws, fresh, offset, src, size);
