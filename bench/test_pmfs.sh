@@ -72,8 +72,7 @@ bar="- read by 2 threads, 4096 B: 1.60 times as many as by one, at least"
 [ "$(scaling 400 200 500 250)" = "$bar 1.80: MISSED
 $bar 1.60 (plain memory on this machine): met" ] ||
     fail "two threads that read, plain memory 1.6 times as much: $(scaling 400 200 500 250)"
-rm "$directory/given.json"
-rm "$directory/rendered"
+rm "$directory/given.json" "$directory/rendered"
 # Nobody reads on: it ends there, and leaves nothing behind.
 "$program" --quick --rounds 1 --threads 2 --dir "$directory" | true || true
 [ "$(ls "$directory")" = "$(printf 'pmfs.json\ntable')" ] ||

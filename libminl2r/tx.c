@@ -247,6 +247,9 @@ int tx_commit(struct minl2r_tx *tx)
     writeset_close(&tx->writes);
     if (!writeset_is_empty(&tx->writes))
         result = commit_changes(tx);
+    else if (tx->writes.abandoned.count > 0)
+        result =
+            commit_order(tx); /* streamed bytes, then another use of their blocks */
     if (result == 0)
         release_committed(tx);
     tx_end(tx);

@@ -50,6 +50,9 @@ int writeset_reserve_blocks(struct writeset *ws, uint64_t count, uint64_t spare,
  * fails. */
 int writeset_reserve_fresh(struct writeset *ws, uint64_t spare, uint64_t *fresh);
 
+/* The same, but -ENOSPC where that would take one out of quarantine. */
+int writeset_take_fresh(struct writeset *ws, uint64_t spare, uint64_t *fresh);
+
 /* Grows the log until it has room for `queued` and `written` more bytes. */
 int writeset_grow_log(struct writeset *ws, uint64_t queued, uint64_t written);
 

@@ -13,6 +13,14 @@
 
 /* ---- The slot -------------------------------------------------------------------- */
 
+/* A fresh block that may be streamed to: the list has room for it. */
+static void abandon(struct writeset *ws, uint64_t *fresh)
+{
+    run_list_add(&ws->abandoned, *fresh, 1);
+    *fresh = 0;
+    ws->fresh_count--;
+}
+
 /*
  * A block that holds a slot must stay where it is: back to data logging. Working copies
  * in it may have been handed out without room in the log for their bytes, so that is
@@ -31,9 +39,7 @@ static int pin_block(struct writeset *ws, struct block_write *write)
         result = run_list_reserve(ws, &ws->abandoned, 1);
     if (result < 0)
         return result;
-    run_list_add(&ws->abandoned, write->fresh, 1);
-    write->fresh = 0;
-    ws->fresh_count--;
+    abandon(ws, &write->fresh);
     return 0;
 }
 
@@ -120,22 +126,15 @@ static int attach_slot(struct writeset *ws, uint64_t slot, uint64_t value,
     return 0;
 }
 
-/* What is on its way to the block arrives before another use of it. */
-static void give_back_fresh(struct writeset *ws, uint64_t fresh)
-{
-    if (pm_fence(ws->phase) == 0)
-        alloc_release(ws->pool, (struct block_run){fresh, 1});
-    ws->fresh_count--;
-}
-
 /* I8: a slot that could not be written keeps its value, and may be written directly. */
 static void take_back_slot(struct writeset *ws, const struct slot_use *use)
 {
     struct block_write *write = use->write;
 
     if (write->fresh && !use->had_fresh) {
-        give_back_fresh(ws, write->fresh);
+        alloc_release(ws->pool, (struct block_run){write->fresh, 1});
         write->fresh = 0;
+        ws->fresh_count--;
     }
     if (!use->attached)
         return;
@@ -156,12 +155,6 @@ static bool take_lane_early(struct writeset *ws)
     return *ws->lane;
 }
 
-/* The whole content of a fresh block, past DRAM. */
-static void stream_block(const struct writeset *ws, uint64_t fresh, const void *src)
-{
-    pm_store_nt(ws->phase, pool_at(ws->pool, fresh), src, ws->pool->geo.block_size);
-}
-
 static void set_streamed(const struct writeset *ws, struct block_write *write)
 {
     write->streamed = true;
@@ -175,7 +168,7 @@ static struct interval whole_lines(uint32_t offset, uint32_t size)
                              (offset + size) & ~(uint32_t)(PM_LINE - 1)};
 }
 
-/* Of bytes of a block, those that fill lines. */
+/* Of bytes of a fresh block, those that fill lines, past DRAM. */
 static void stream_lines(const struct writeset *ws, uint64_t fresh, uint32_t offset,
                          const uint8_t *src, uint32_t size)
 {
@@ -203,8 +196,8 @@ static uint64_t stream_early(struct writeset *ws, uint64_t slot, uint32_t offset
         size < 2 * PM_LINE)
         return 0;
     __builtin_prefetch(pool_at(ws->pool, slot));
-    if (!take_lane_early(ws) ||
-        writeset_reserve_fresh(ws, geo->spare_blocks, &fresh) < 0)
+    if (!take_lane_early(ws) || run_list_reserve(ws, &ws->abandoned, 1) < 0 ||
+        writeset_take_fresh(ws, geo->spare_blocks, &fresh) < 0)
         return 0;
     __builtin_prefetch(pool_bitmap_word(ws->pool, block_index(geo, fresh)));
     stream_lines(ws, fresh, offset, src, size);
@@ -278,7 +271,7 @@ static int queue_block(struct writeset *ws, struct block_write *write, uint32_t 
     if (can_stream(ws, write, offset, size)) {
         if (size == ws->pool->geo.block_size) {
             if (!streamed)
-                stream_block(ws, write->fresh, src);
+                stream_lines(ws, write->fresh, offset, src, size);
             set_streamed(ws, write);
             return 0;
         }
@@ -337,8 +330,13 @@ static int write_slot(struct writeset *ws, uint64_t slot, uint64_t value,
         result = fill_hole(ws, use.write);
     if (result == 0)
         result = queue_block(ws, use.write, offset, src, size, streamed);
-    if (result < 0)
-        take_back_slot(ws, &use);
+    if (result == 0)
+        return 0;
+    if (streamed) {
+        *early = use.write->fresh;
+        use.write->fresh = 0;
+    }
+    take_back_slot(ws, &use);
     return result;
 }
 
@@ -459,7 +457,7 @@ static bool swap_whole_block(struct writeset *ws, uint64_t slot, uint64_t block,
         *early = 0;
     } else if (writeset_reserve_fresh(ws, block ? 0 : geo->spare_blocks, &fresh) == 0) {
         prefetch_fresh(ws);
-        stream_block(ws, fresh, src);
+        stream_lines(ws, fresh, 0, src, geo->block_size);
     } else {
         ws->log_queued -= LOG_SWAP_SIZE_MAX;
         return false;
@@ -508,7 +506,7 @@ int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
     uint64_t early = stream_early(ws, slot, offset, src, size);
 
     result = write_block(ws, slot, offset, src, size, &early);
-    if (early)
-        give_back_fresh(ws, early);
+    if (early) /* I5: its stream, then another use, behind a fence of this transaction */
+        abandon(ws, &early);
     return result;
 }

@@ -84,18 +84,31 @@ static int reserve_swap_entry(struct writeset *ws)
     return 0;
 }
 
-int writeset_reserve_fresh(struct writeset *ws, uint64_t spare, uint64_t *fresh)
+static int count_fresh(struct writeset *ws, int result, uint64_t *fresh)
+{
+    if (result == 0)
+        ws->fresh_count++;
+    else
+        *fresh = 0;
+    return result;
+}
+
+int writeset_take_fresh(struct writeset *ws, uint64_t spare, uint64_t *fresh)
 {
     int result = reserve_swap_entry(ws);
 
-    if (result == 0 && alloc_reserve_swap(ws->pool, spare, fresh) < 0)
-        result = writeset_reserve_blocks(ws, 1, spare, fresh);
-    if (result < 0) {
-        *fresh = 0;
+    if (result == 0)
+        result = alloc_reserve_swap(ws->pool, spare, fresh);
+    return count_fresh(ws, result, fresh);
+}
+
+int writeset_reserve_fresh(struct writeset *ws, uint64_t spare, uint64_t *fresh)
+{
+    int result = writeset_take_fresh(ws, spare, fresh);
+
+    if (result != -ENOSPC)
         return result;
-    }
-    ws->fresh_count++;
-    return 0;
+    return count_fresh(ws, writeset_reserve_blocks(ws, 1, spare, fresh), fresh);
 }
 
 /* ---- Log ------------------------------------------------------------------------- */

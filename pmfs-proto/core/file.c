@@ -235,7 +235,7 @@ static int write_blocks(struct change *change, uint64_t offset, const uint8_t *b
             return rc;
         rc = change_error(change, minl2r_tx_write_block(change->tx, slot, piece.at,
                                                         bytes, piece.size));
-        change->head.blocks += *slot == 0; /* still, until commit */
+        change->head.blocks += *slot == 0; /* unchanged so far, and in the cache now */
         change->in_place = true;
         offset += piece.size;
         bytes += piece.size;

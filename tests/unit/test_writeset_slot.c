@@ -230,6 +230,34 @@ static void slot_that_names_no_block_is_refused(void **state)
     commit_and_compare(bed);
 }
 
+static uint64_t fences(const struct bed *bed)
+{
+    struct minl2r_stats stats;
+
+    minl2r_stats_get(bed->pool, &stats);
+    return stats.fences;
+}
+
+/* It was streamed to, though nothing is committed, or because nothing is. */
+static void block_for_a_refused_slot_is_given_back_behind_a_fence(void **state)
+{
+    struct bed *bed = *state;
+
+    make_bed(bed, MINL2R_POINTER_HALF);
+    assert_ok(minl2r_store64(bed->pool, &bed->slots[BLOCKS], 1));
+    for (int aborts = 0; aborts < 2; aborts++) {
+        uint64_t before = fences(bed);
+
+        expect_refused(bed, &bed->slots[BLOCKS], EUCLEAN, "names no allocated block");
+        assert_int_equal(fences(bed), before);
+        assert_ok(aborts ? minl2r_tx_abort(bed->tx) : minl2r_tx_commit(bed->tx));
+        assert_int_equal(fences(bed), before + 1);
+        compare(bed);
+        bed->tx = begin(bed->pool);
+    }
+    commit_and_compare(bed);
+}
+
 /* Whatever is written of it, the slot, too. */
 static void block_that_holds_the_slot_that_names_it_stays(void **state)
 {
@@ -680,6 +708,7 @@ int main(void)
         test(slot_in_an_edit_is_einval),
         test(two_slots_that_name_one_block_are_refused),
         test(slot_that_names_no_block_is_refused),
+        test(block_for_a_refused_slot_is_given_back_behind_a_fence),
         test(block_that_holds_the_slot_that_names_it_stays),
         test(slot_that_names_a_block_kept_for_swaps_is_refused),
         test(misplaced_slots_and_offsets_are_einval),
