@@ -506,7 +506,7 @@ int writeset_write_block(struct writeset *ws, uint64_t slot, uint32_t offset,
     uint64_t early = stream_early(ws, slot, offset, src, size);
 
     result = write_block(ws, slot, offset, src, size, &early);
-    if (early) /* I5: its stream, then another use, behind a fence of this transaction */
+    if (early) /* its stream, a fence by commit or abort, then another use of it */
         abandon(ws, &early);
     return result;
 }
